@@ -1,0 +1,100 @@
+"""Integer arithmetic of quantized ops, exactly as the TFLite int8 specification has it.
+
+Formulas: tensorflow/lite/kernels/internal/{common.cc, quantization_util.cc}; XNNPACK's qs8-gemm templates for FP32_ROUND_EVEN.
+Everything works on arrays of int64 that hold int32 values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from schema.graph import TensorType
+from schema.quantization import Quantization
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """real = q31 * 2**(shift - 31) with q31 in [2**30, 2**31): QuantizeMultiplier of quantization_util.cc."""
+    if real == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    q31 = int(math.floor(abs(fraction) * 2**31 + 0.5)) * (1 if fraction > 0 else -1)  # std::round: ties away from zero
+    if q31 == 2**31:
+        q31, shift = q31 // 2, shift + 1
+    if shift < -31:
+        return 0, 0
+    if shift > 30:
+        return INT32_MAX, 30
+    return q31, shift
+
+
+def quantize_multipliers(reals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """quantize_multiplier for each: (q31 int32, shift int32)."""
+    pairs = [quantize_multiplier(float(r)) for r in np.ravel(reals)]
+    return np.array([q for q, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
+
+
+def saturate(x: np.ndarray, dtype=np.int32) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return np.clip(x, info.min, info.max)
+
+
+def wrap_int32(x: np.ndarray) -> np.ndarray:
+    """int64 -> the int32 that two's complement arithmetic would give, as int64."""
+    return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
+
+
+def rounding_divide_by_pot(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
+    """x / 2**exponent to the nearest integer, ties away from zero (gemmlowp RoundingDivideByPOT)."""
+    x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    threshold = (mask >> 1) + (x < 0)
+    return (x >> exponent) + ((x & mask) > threshold)
+
+
+def multiply_by_quantized_multiplier(x: np.ndarray, q31, shift) -> np.ndarray:
+    """TFLITE_DOUBLE: x * q31 * 2**(shift - 31), rounded twice (common.cc MultiplyByQuantizedMultiplier).
+
+    x: int32 values. q31, shift: integers or arrays that broadcast. Returns int64 holding int32 values.
+    """
+    x, q31, shift = np.asarray(x, np.int64), np.asarray(q31, np.int64), np.asarray(shift, np.int64)
+    shifted = wrap_int32(x << np.maximum(shift, 0))
+    product = shifted * q31
+    high = (product + (np.int64(1) << 30)) >> 31  # SaturatingRoundingDoublingHighMul
+    high = np.where((shifted == INT32_MIN) & (q31 == INT32_MIN), INT32_MAX, high)
+    return rounding_divide_by_pot(high, np.maximum(-shift, 0))
+
+
+def round_half_away(x: np.ndarray) -> np.ndarray:
+    """std::round: nearest integer, ties away from zero, exact also where x + 0.5 is not."""
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(whole.dtype)
+
+
+def quantize(real: np.ndarray, quantization: Quantization, dtype: np.dtype) -> np.ndarray:
+    """Real values to integers: round(real / scale) + zero_point, ties away from zero, saturated (TFLite AffineQuantize)."""
+    scale, zero_point = quantization.broadcast(np.ndim(real))
+    rounded = round_half_away(np.asarray(real, np.float32) / scale).astype(np.float64)
+    return saturate(rounded + zero_point, dtype).astype(dtype)
+
+
+def dequantize(integers: np.ndarray, quantization: Quantization) -> np.ndarray:
+    """Integers to real values (float32): scale * (integer - zero_point)."""
+    scale, zero_point = quantization.broadcast(np.ndim(integers))
+    return (np.asarray(integers, np.int64) - zero_point).astype(np.float32) * scale
+
+
+def activation_bounds(lowest: float, highest: float, output: TensorType) -> tuple[int, int]:
+    """The integers that a fused activation clamps to: CalculateActivationRangeQuantized of kernel_util.cc."""
+    info = np.iinfo(output.dtype)
+    scale, zero_point = float(output.quantization.scale[0]), int(output.quantization.zero_point[0])
+
+    def integer(real: float) -> int:
+        return zero_point + int(round_half_away(np.float32(real) / np.float32(scale)))
+
+    low = info.min if math.isinf(lowest) else max(info.min, integer(lowest))
+    high = info.max if math.isinf(highest) else min(info.max, integer(highest))
+    return low, high

@@ -1,0 +1,1 @@
+"""Made from xnn.fbs by `python -m schema.generate`: do not edit."""

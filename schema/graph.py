@@ -1,0 +1,169 @@
+"""The graph in memory: what front ends produce, passes rewrite, the file stores and the engine plans.
+
+Plain dataclasses with object references: a node holds its tensors, a tensor knows nothing of its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from schema.quantization import Quantization
+
+Shape = tuple["int | None", ...]
+"""A dimension of None is known only when the model runs."""
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What shape and dtype inference speaks of. shape None: not even the rank is known."""
+
+    shape: Shape | None
+    dtype: np.dtype
+    quantization: Quantization | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", tuple(None if d is None else int(d) for d in self.shape))
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return self.shape is not None and None not in self.shape
+
+    def __str__(self) -> str:
+        shape = "?" if self.shape is None else "x".join("?" if d is None else str(d) for d in self.shape)
+        return f"{self.dtype}[{shape}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A stored value: values x channel_scale (along `axis`), cast to the tensor's dtype.
+
+    `values` may have a smaller dtype than its tensor (float16, int8): it is widened when loaded. The factor is kept apart
+    so that a kernel with few distinct values keeps them when BatchNorm is folded into it.
+    """
+
+    values: np.ndarray
+    channel_scale: np.ndarray | None = None  # float32 (values.shape[axis],)
+    axis: int = 0
+
+    def dense(self, dtype: np.dtype) -> np.ndarray:
+        """The whole tensor, C-contiguous, read-only."""
+        array = np.asarray(self.values)
+        if self.channel_scale is not None:
+            shape = [1] * array.ndim
+            shape[self.axis] = -1
+            array = array.astype(np.float32) * np.asarray(self.channel_scale, np.float32).reshape(shape)
+        array = np.require(array, dtype, "C").view()
+        array.flags.writeable = False
+        return array
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A value that flows along an edge, or a constant. `name` is for people: edges are object references."""
+
+    name: str
+    dtype: np.dtype
+    shape: Shape | None = None
+    quantization: Quantization | None = None
+    constant: Constant | None = None
+    _value: np.ndarray | None = field(default=None, repr=False)
+
+    def __post_init__(self):
+        self.dtype = np.dtype(self.dtype)
+
+    @classmethod
+    def from_array(cls, name: str, array: np.ndarray, quantization: Quantization | None = None) -> Tensor:
+        """A constant tensor."""
+        array = np.asarray(array)
+        return cls(name, array.dtype, array.shape, quantization, Constant(array))
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.shape, self.dtype, self.quantization)
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+    @property
+    def value(self) -> np.ndarray | None:
+        """The constant's dense array (computed once), None for a tensor that is computed."""
+        if self.constant is None:
+            return None
+        if self._value is None:
+            self._value = self.constant.dense(self.dtype)
+        return self._value
+
+    def set_constant(self, constant: Constant) -> None:
+        """Replace the stored value (and the cached dense array)."""
+        self.constant, self._value, self.shape = constant, None, np.shape(constant.values)
+
+
+@dataclass(eq=False)
+class Node:
+    """One operation. `attributes` is an instance of the op's Attributes dataclass, None for ops that have none.
+
+    An input of None is an optional one left out. `name` is the layer's name in the source model.
+    """
+
+    op: str
+    inputs: list[Tensor | None]
+    outputs: list[Tensor]
+    attributes: Any = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op} '{self.name}'" if self.name else self.op
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes in an order in which they can run, and the signature: named inputs and outputs in declared order."""
+
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[Tensor] = field(default_factory=list)
+    input_names: list[str] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    output_names: list[str] = field(default_factory=list)
+    name: str = "serving_default"
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors, inputs first, then in the order in which nodes name them."""
+        seen: dict[int, Tensor] = {}
+        for tensor in self.inputs:
+            seen.setdefault(id(tensor), tensor)
+        for node in self.nodes:
+            for used in (*node.inputs, *node.outputs):
+                if used is not None:
+                    seen.setdefault(id(used), used)
+        for tensor in self.outputs:
+            seen.setdefault(id(tensor), tensor)
+        return list(seen.values())
+
+
+@dataclass(eq=False)
+class Model:
+    """What one `.xnn` file holds. graphs[0] is the one that runs."""
+
+    graphs: list[Graph]
+    requantization: str = "TFLITE_DOUBLE"
+    producer: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        return self.graphs[0]
+
+
+def types_of(tensors: Sequence[Tensor | None]) -> list[TensorType | None]:
+    return [None if tensor is None else tensor.type for tensor in tensors]
