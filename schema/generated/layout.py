@@ -58,7 +58,6 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
            ('requantization', 'Requantization', 0, False),
            ('producer', 'string', None, False),
            ('graphs', '[Graph]', None, False),
-           ('sections', '[Section]', None, False),
            ('metadata', '[Entry]', None, False)],
  'Node': [('op', 'OpCode', 0, False),
           ('name', 'string', None, False),
@@ -85,10 +84,6 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
                       ('pads', '[int]', None, False)],
  'ReduceAttributes': [('keep_dims', 'bool', False, False)],
  'ResizeAttributes': [('align_corners', 'bool', False, False), ('half_pixel_centers', 'bool', False, False)],
- 'Section': [('kind', 'SectionKind', 0, False),
-             ('offset', 'ulong', 0, False),
-             ('size', 'ulong', 0, False),
-             ('crc32', 'uint', 0, False)],
  'SoftmaxAttributes': [('beta', 'float', 1.0, False), ('axis', 'int', -1, False)],
  'SplitAttributes': [('num', 'int', 0, False)],
  'SqueezeAttributes': [('axes', '[int]', None, False)],
@@ -236,8 +231,7 @@ ENUMS: dict[str, dict[str, int]] = {'Activation': {'NONE': 0, 'RELU': 1, 'RELU6'
             'QUANTIZE': 107,
             'DEQUANTIZE': 108},
  'Padding': {'VALID': 0, 'SAME': 1, 'EXPLICIT': 2},
- 'Requantization': {'TFLITE_DOUBLE': 0, 'FP32_ROUND_EVEN': 1},
- 'SectionKind': {'WEIGHTS': 0}}
+ 'Requantization': {'TFLITE_DOUBLE': 0, 'FP32_ROUND_EVEN': 1}}
 
 ENUM_TYPES: dict[str, str] = {'Activation': 'ubyte',
  'Coding': 'ubyte',
@@ -245,8 +239,7 @@ ENUM_TYPES: dict[str, str] = {'Activation': 'ubyte',
  'MirrorPadMode': 'ubyte',
  'OpCode': 'ushort',
  'Padding': 'ubyte',
- 'Requantization': 'ubyte',
- 'SectionKind': 'ubyte'}
+ 'Requantization': 'ubyte'}
 
 UNIONS: dict[str, dict[str, int]] = {'Attributes': {'NONE': 0,
                 'Conv2DAttributes': 1,

@@ -244,10 +244,6 @@ def AttributesCreator(unionType, table):
     return None
 
 
-class SectionKind(object):
-    WEIGHTS = 0
-
-
 class Conv2DAttributes(object):
     __slots__ = ['_tab']
 
@@ -4299,128 +4295,6 @@ class GraphT(object):
         return graph
 
 
-class Section(object):
-    __slots__ = ['_tab']
-
-    @classmethod
-    def GetRootAs(cls, buf, offset=0):
-        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
-        x = Section()
-        x.Init(buf, n + offset)
-        return x
-
-    @classmethod
-    def GetRootAsSection(cls, buf, offset=0):
-        """This method is deprecated. Please switch to GetRootAs."""
-        return cls.GetRootAs(buf, offset)
-    @classmethod
-    def SectionBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
-        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
-
-    # Section
-    def Init(self, buf, pos):
-        self._tab = flatbuffers.table.Table(buf, pos)
-
-    # Section
-    def Kind(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
-        if o != 0:
-            return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
-        return 0
-
-    # Section
-    def Offset(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
-        if o != 0:
-            return self._tab.Get(flatbuffers.number_types.Uint64Flags, o + self._tab.Pos)
-        return 0
-
-    # Section
-    def Size(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
-        if o != 0:
-            return self._tab.Get(flatbuffers.number_types.Uint64Flags, o + self._tab.Pos)
-        return 0
-
-    # Section
-    def Crc32(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
-        if o != 0:
-            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
-        return 0
-
-def SectionStart(builder):
-    builder.StartObject(4)
-
-def SectionAddKind(builder, kind):
-    builder.PrependUint8Slot(0, kind, 0)
-
-def SectionAddOffset(builder, offset):
-    builder.PrependUint64Slot(1, offset, 0)
-
-def SectionAddSize(builder, size):
-    builder.PrependUint64Slot(2, size, 0)
-
-def SectionAddCrc32(builder, crc32):
-    builder.PrependUint32Slot(3, crc32, 0)
-
-def SectionEnd(builder):
-    return builder.EndObject()
-
-
-
-class SectionT(object):
-
-    # SectionT
-    def __init__(
-        self,
-        kind = 0,
-        offset = 0,
-        size = 0,
-        crc32 = 0,
-    ):
-        self.kind = kind  # type: int
-        self.offset = offset  # type: int
-        self.size = size  # type: int
-        self.crc32 = crc32  # type: int
-
-    @classmethod
-    def InitFromBuf(cls, buf, pos):
-        section = Section()
-        section.Init(buf, pos)
-        return cls.InitFromObj(section)
-
-    @classmethod
-    def InitFromPackedBuf(cls, buf, pos=0):
-        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
-        return cls.InitFromBuf(buf, pos+n)
-
-    @classmethod
-    def InitFromObj(cls, section):
-        x = SectionT()
-        x._UnPack(section)
-        return x
-
-    # SectionT
-    def _UnPack(self, section):
-        if section is None:
-            return
-        self.kind = section.Kind()
-        self.offset = section.Offset()
-        self.size = section.Size()
-        self.crc32 = section.Crc32()
-
-    # SectionT
-    def Pack(self, builder):
-        SectionStart(builder)
-        SectionAddKind(builder, self.kind)
-        SectionAddOffset(builder, self.offset)
-        SectionAddSize(builder, self.size)
-        SectionAddCrc32(builder, self.crc32)
-        section = SectionEnd(builder)
-        return section
-
-
 class Entry(object):
     __slots__ = ['_tab']
 
@@ -4589,32 +4463,8 @@ class Model(object):
         return o == 0
 
     # Model
-    def Sections(self, j):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
-        if o != 0:
-            x = self._tab.Vector(o)
-            x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
-            x = self._tab.Indirect(x)
-            obj = Section()
-            obj.Init(self._tab.Bytes, x)
-            return obj
-        return None
-
-    # Model
-    def SectionsLength(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
-        if o != 0:
-            return self._tab.VectorLen(o)
-        return 0
-
-    # Model
-    def SectionsIsNone(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
-        return o == 0
-
-    # Model
     def Metadata(self, j):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
         if o != 0:
             x = self._tab.Vector(o)
             x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
@@ -4626,18 +4476,18 @@ class Model(object):
 
     # Model
     def MetadataLength(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
         if o != 0:
             return self._tab.VectorLen(o)
         return 0
 
     # Model
     def MetadataIsNone(self):
-        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
         return o == 0
 
 def ModelStart(builder):
-    builder.StartObject(6)
+    builder.StartObject(5)
 
 def ModelAddMinimumReader(builder, minimumReader):
     builder.PrependUint16Slot(0, minimumReader, 1)
@@ -4654,14 +4504,8 @@ def ModelAddGraphs(builder, graphs):
 def ModelStartGraphsVector(builder, numElems):
     return builder.StartVector(4, numElems, 4)
 
-def ModelAddSections(builder, sections):
-    builder.PrependUOffsetTRelativeSlot(4, flatbuffers.number_types.UOffsetTFlags.py_type(sections), 0)
-
-def ModelStartSectionsVector(builder, numElems):
-    return builder.StartVector(4, numElems, 4)
-
 def ModelAddMetadata(builder, metadata):
-    builder.PrependUOffsetTRelativeSlot(5, flatbuffers.number_types.UOffsetTFlags.py_type(metadata), 0)
+    builder.PrependUOffsetTRelativeSlot(4, flatbuffers.number_types.UOffsetTFlags.py_type(metadata), 0)
 
 def ModelStartMetadataVector(builder, numElems):
     return builder.StartVector(4, numElems, 4)
@@ -4684,14 +4528,12 @@ class ModelT(object):
         requantization = 0,
         producer = None,
         graphs = None,
-        sections = None,
         metadata = None,
     ):
         self.minimumReader = minimumReader  # type: int
         self.requantization = requantization  # type: int
         self.producer = producer  # type: Optional[str]
         self.graphs = graphs  # type: Optional[List[GraphT]]
-        self.sections = sections  # type: Optional[List[SectionT]]
         self.metadata = metadata  # type: Optional[List[EntryT]]
 
     @classmethod
@@ -4726,14 +4568,6 @@ class ModelT(object):
                 else:
                     graph_ = GraphT.InitFromObj(model.Graphs(i))
                     self.graphs.append(graph_)
-        if not model.SectionsIsNone():
-            self.sections = []
-            for i in range(model.SectionsLength()):
-                if model.Sections(i) is None:
-                    self.sections.append(None)
-                else:
-                    section_ = SectionT.InitFromObj(model.Sections(i))
-                    self.sections.append(section_)
         if not model.MetadataIsNone():
             self.metadata = []
             for i in range(model.MetadataLength()):
@@ -4755,14 +4589,6 @@ class ModelT(object):
             for i in reversed(range(len(self.graphs))):
                 builder.PrependUOffsetTRelative(graphslist[i])
             graphs = builder.EndVector()
-        if self.sections is not None:
-            sectionslist = []
-            for i in range(len(self.sections)):
-                sectionslist.append(self.sections[i].Pack(builder))
-            ModelStartSectionsVector(builder, len(self.sections))
-            for i in reversed(range(len(self.sections))):
-                builder.PrependUOffsetTRelative(sectionslist[i])
-            sections = builder.EndVector()
         if self.metadata is not None:
             metadatalist = []
             for i in range(len(self.metadata)):
@@ -4778,8 +4604,6 @@ class ModelT(object):
             ModelAddProducer(builder, producer)
         if self.graphs is not None:
             ModelAddGraphs(builder, graphs)
-        if self.sections is not None:
-            ModelAddSections(builder, sections)
         if self.metadata is not None:
             ModelAddMetadata(builder, metadata)
         model = ModelEnd(builder)

@@ -1,0 +1,1 @@
+"""How stored tensors become bytes: stream formats, the encoder's choice among them, and the numpy decoder."""

@@ -1,0 +1,195 @@
+"""Shapes and dtypes of every tensor of a graph, and the values of its shape arithmetic.
+
+The same walk serves the converter (batch unknown), the verifier (nothing known but constants) and the planner (all known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schema import ops
+from schema.errors import ShapeError, XnnError
+from schema.graph import Graph, Node, Shape, Tensor, TensorType
+
+MAX_RANK = 8
+MAX_TENSOR_BYTES = 1 << 40
+FOLD_LIMIT = 1024  # elements: enough for shape arithmetic, never for weights
+
+# Which input of an op is the shape of its output.
+SHAPE_OPERAND = {"RESHAPE": 1, "BROADCAST_TO": 1, "FILL": 0, "TRANSPOSE_CONV": 0, "CONV_3D_TRANSPOSE": 0}
+# Ops that only move the elements of these inputs: an element's being known moves along.
+MOVES = {
+    "RESHAPE": (0,),
+    "SQUEEZE": (0,),
+    "EXPAND_DIMS": (0,),
+    "STRIDED_SLICE": (0,),
+    "SLICE": (0,),
+    "GATHER": (0,),
+    "CAST": (0,),
+    "UNPACK": (0,),
+    "SPLIT": (1,),
+    "SPLIT_V": (0,),
+    "PACK": None,  # all inputs
+    "CONCATENATION": None,
+}
+ARITHMETIC = ("ADD", "SUB", "MUL")
+
+
+@dataclass
+class Inference:
+    """What is known of each tensor.
+
+    types: of all tensors. values: whole values (constants and folded shape arithmetic). partial: (value, known) of integer tensors
+    of which only some elements are known, such as the shape (batch, 7, 7, 32); where `known` is False the value is 0.
+    """
+
+    types: dict[Tensor, TensorType] = field(default_factory=dict)
+    values: dict[Tensor, np.ndarray] = field(default_factory=dict)
+    partial: dict[Tensor, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def value(self, tensor: Tensor | None) -> np.ndarray | None:
+        if tensor is None:
+            return None
+        return tensor.value if tensor.is_constant else self.values.get(tensor)
+
+    def elements(self, tensor: Tensor | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """(value, known) of a tensor of which something is known."""
+        if tensor is None:
+            return None
+        value = self.value(tensor)
+        return self.partial.get(tensor) if value is None else (value, np.ones(value.shape, bool))
+
+
+def place(node: Node, error: XnnError) -> XnnError:
+    """The same error, naming the node."""
+    return type(error)(f"{node}: {error}")
+
+
+def infer(graph: Graph, input_shapes: Sequence[Shape] | None = None) -> Inference:
+    """Types of all tensors when the inputs have these shapes (default: the declared ones).
+
+    Raises ShapeError or UnsupportedError, naming the node, for inputs that do not fit together.
+    """
+    result = Inference()
+    for index, tensor in enumerate(graph.inputs):
+        shape = tensor.shape if input_shapes is None else input_shapes[index]
+        result.types[tensor] = TensorType(shape, tensor.dtype, tensor.quantization)
+    for node in graph.nodes:
+        try:
+            _infer_node(node, result)
+        except XnnError as error:
+            raise place(node, error) from None
+    for tensor in graph.outputs:
+        if tensor not in result.types:
+            result.types[tensor] = tensor.type
+    return result
+
+
+def annotate(graph: Graph) -> Inference:
+    """Set the shape of every computed tensor to what is inferred from the graph's inputs."""
+    result = infer(graph)
+    for node in graph.nodes:
+        for tensor in node.outputs:
+            tensor.shape = result.types[tensor].shape
+    return result
+
+
+def _infer_node(node: Node, result: Inference) -> None:
+    op = ops.get(node.op)
+    for tensor in node.inputs:
+        if tensor is not None and tensor not in result.types:
+            result.types[tensor] = tensor.type
+    types = [None if tensor is None else result.types[tensor] for tensor in node.inputs]
+    values = [result.value(tensor) for tensor in node.inputs]
+    inferred = op.infer(node.attributes, types, values)
+    if len(inferred) != len(node.outputs):
+        raise ShapeError(f"{len(node.outputs)} outputs where {len(inferred)} are computed")
+    inferred = _refine(node, inferred, result)
+    for tensor, kind in zip(node.outputs, inferred, strict=True):
+        if kind.dtype != tensor.dtype:
+            raise ShapeError(f"output '{tensor.name}' is declared {tensor.dtype}, computed {kind.dtype}")
+        _check_size(kind)
+        result.types[tensor] = TensorType(kind.shape, kind.dtype, tensor.quantization)
+    _fold(node, op, types, values, inferred, result)
+
+
+def _check_size(kind: TensorType) -> None:
+    if kind.shape is None:
+        return
+    if len(kind.shape) > MAX_RANK:
+        raise ShapeError(f"{len(kind.shape)} dimensions are more than the {MAX_RANK} there may be")
+    size = kind.dtype.itemsize
+    for dim in kind.shape:
+        if dim is not None:
+            if dim < 0:
+                raise ShapeError(f"a dimension of {dim}")
+            size *= dim
+    if size > MAX_TENSOR_BYTES:
+        raise ShapeError(f"{kind} takes {size} bytes")
+
+
+def _refine(node: Node, inferred: list[TensorType], result: Inference) -> list[TensorType]:
+    """Known elements of a shape operand are known dimensions of the output."""
+    operand = SHAPE_OPERAND.get(node.op)
+    if operand is None or inferred[0].is_static:
+        return inferred
+    elements = result.elements(node.inputs[operand])
+    if elements is None or elements[0].ndim != 1:
+        return inferred
+    sizes, known = elements
+    dims: list[int | None] = [int(size) if k and size >= 0 else None for size, k in zip(sizes, known, strict=True)]
+    before = inferred[0].shape
+    if before is not None and len(before) == len(dims):
+        dims = [b if d is None else d for b, d in zip(before, dims, strict=True)]
+    return [TensorType(tuple(dims), inferred[0].dtype)]
+
+
+def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inference) -> None:
+    """Compute what small tensors are, wholly or in part, where it is known."""
+    if node.op == "SHAPE":
+        shape = types[0].shape
+        if shape is not None:
+            dtype = inferred[0].dtype
+            known = np.array([d is not None for d in shape], bool)
+            _record(result, node.outputs[0], np.array([d or 0 for d in shape], dtype), known)
+        return
+    if any(not k.is_static or _count(k) > FOLD_LIMIT for k in inferred):
+        return
+    given = [v is not None or t is None for v, t in zip(values, node.inputs, strict=True)]
+    small = all(v is None or v.size <= FOLD_LIMIT for v in values)
+    if all(given) and small and node.inputs:
+        for tensor, value in zip(node.outputs, op.reference(node.attributes, values, types, inferred), strict=True):
+            result.values[tensor] = value
+    elif node.op in MOVES:
+        moved = MOVES[node.op]
+        moved = tuple(range(len(node.inputs))) if moved is None else moved
+        elements = [result.elements(t) if i in moved else None for i, t in enumerate(node.inputs)]
+        if all(given[i] or elements[i] is not None for i in range(len(given))):
+            arrays = [values[i] if e is None else e[0] for i, e in enumerate(elements)]
+            masks = [values[i] if e is None else e[1].astype(e[0].dtype) for i, e in enumerate(elements)]
+            out = op.reference(node.attributes, arrays, types, inferred)
+            known = op.reference(node.attributes, masks, types, inferred)
+            for tensor, value, mask in zip(node.outputs, out, known, strict=True):
+                _record(result, tensor, value, mask.astype(bool))
+    elif node.op in ARITHMETIC:
+        a, b = (result.elements(t) for t in node.inputs)
+        if a is not None and b is not None:
+            value = op.reference(node.attributes, [a[0], b[0]], types, inferred)[0]
+            _record(result, node.outputs[0], value, np.broadcast_to(a[1] & b[1], value.shape))
+
+
+def _record(result: Inference, tensor: Tensor, value: np.ndarray, known: np.ndarray) -> None:
+    if known.all():
+        result.values[tensor] = value
+    elif known.any():
+        result.partial[tensor] = (np.where(known, value, 0).astype(value.dtype), known)
+
+
+def _count(kind: TensorType) -> int:
+    count = 1
+    for dim in kind.shape or ():
+        count *= dim or 0
+    return count

@@ -1,0 +1,241 @@
+"""An `.xnn` file to a model in memory: the one load path. Whatever comes out has been verified, in structure and in meaning.
+
+Order: section table and checksums (container), every offset of the FlatBuffer (flatbuffer), then here what the numbers mean:
+tensor indices, order of nodes, operand counts, attributes, shapes, dtypes, scales, zero points, names, streams.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schema import container, dtypes, inference, ops
+from schema.coding import constant as constant_coding
+from schema.coding.streams import EncodedConstant, Stream
+from schema.errors import FormatError, XnnError
+from schema.flatbuffer import Field, Layout, Reader
+from schema.generated import layout as generated
+from schema.graph import Graph, Model, Node, Tensor
+from schema.ops import attributes as attribute_tables
+from schema.quantization import Quantization
+
+READER_VERSION = 1
+LAYOUT = Layout(
+    {name: tuple(Field(*f) for f in fields) for name, fields in generated.TABLES.items()},
+    {name: (generated.ENUM_TYPES[name], values) for name, values in generated.ENUMS.items()},
+    generated.UNIONS,
+)
+MAX_FILE_BYTES = 1 << 40
+
+
+def read(source: bytes | bytearray | memoryview | str | os.PathLike) -> Model:
+    """The model of a file's bytes, or of the file at a path. Raises FormatError, FileNotFoundError for a path that is none.
+
+    Stored tensors stay views of the bytes where their coding allows it.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _read(memoryview(source))
+    path = Path(source)
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder, not an .xnn file (convert it first: python -m converter {path} out.xnn)")
+    if not path.exists():
+        raise FormatError(f"there is no file {path}")
+    data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+    try:
+        return _read(memoryview(data))
+    except XnnError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def verify(source: bytes | str | os.PathLike) -> None:
+    """Raise FormatError, with the place, when `source` is not a file that the engine may run."""
+    read(source)
+
+
+def _read(data: memoryview) -> Model:
+    sections = container.unpack(data)
+    raw = Reader(sections[container.METADATA], LAYOUT).root("Model", container.IDENTIFIER)
+    if raw["minimum_reader"] > READER_VERSION:
+        raise FormatError(
+            f"the file needs a reader of version {raw['minimum_reader']}, this one is version {READER_VERSION}: update xnn"
+        )
+    if not raw["graphs"]:
+        raise FormatError("the file holds no graph")
+    weights = sections.get(container.WEIGHTS, memoryview(b""))
+    graphs = [_graph(g, weights, f"graph {i}") for i, g in enumerate(raw["graphs"])]
+    metadata = {e["key"] or "": e["value"] or "" for e in raw["metadata"] or []}
+    return Model(graphs, raw["requantization"], raw["producer"] or "", metadata)
+
+
+def _graph(raw: dict[str, Any], weights: memoryview, place: str) -> Graph:
+    tensors = [_tensor(t, weights, f"{place}, tensor {i}") for i, t in enumerate(raw["tensors"] or [])]
+
+    def pick(index: int, where: str) -> Tensor:
+        if not 0 <= index < len(tensors):
+            raise FormatError(f"{where}: tensor {index} is none of the {len(tensors)} there are")
+        return tensors[index]
+
+    graph = Graph(name=raw["name"] or "")
+    graph.inputs, graph.input_names = _signature(raw, "input", pick, place)
+    graph.outputs, graph.output_names = _signature(raw, "output", pick, place)
+    available = {t for t in tensors if t.is_constant}
+    for tensor, name in zip(graph.inputs, graph.input_names, strict=True):
+        if tensor in available:
+            raise FormatError(f"{place}: input '{name}' is a constant, or an input twice")
+        available.add(tensor)
+        tensor.name = name
+    for i, n in enumerate(raw["nodes"] or []):
+        node = _node(n, pick, f"{place}, node {i}")
+        where = f"{place}, node {i} ({node})"
+        for tensor in node.inputs:
+            if tensor is not None and tensor not in available:
+                raise FormatError(f"{where}: an input is computed later, or never")
+        for output in node.outputs:
+            if output in available:
+                raise FormatError(f"{where}: an output is a constant, an input, or computed twice")
+            available.add(output)
+        graph.nodes.append(node)
+    for tensor, name in zip(graph.outputs, graph.output_names, strict=True):
+        if tensor not in available:
+            raise FormatError(f"{place}: output '{name}' is never computed")
+    _name_tensors(graph)
+    try:
+        inference.infer(graph)
+    except XnnError as error:
+        raise FormatError(f"{place}: {error}") from None
+    return graph
+
+
+def _name_tensors(graph: Graph) -> None:
+    """Names for people: an output's own, otherwise that of the node which computes it."""
+    for node in graph.nodes:
+        for i, tensor in enumerate(node.outputs):
+            tensor.name = node.name if i == 0 else f"{node.name}:{i}"
+        for i, operand in enumerate(node.inputs):
+            if operand is not None and operand.is_constant and not operand.name:
+                operand.name = f"{node.name}/{i}"
+    inputs = set(graph.inputs)
+    for tensor, name in zip(graph.outputs, graph.output_names, strict=True):
+        if tensor not in inputs:
+            tensor.name = name
+
+
+def _signature(raw: dict[str, Any], kind: str, pick, place: str) -> tuple[list[Tensor], list[str]]:
+    indices = raw[kind + "s"] if raw[kind + "s"] is not None else np.zeros(0, np.int32)
+    names = raw[kind + "_names"] or []
+    if len(indices) != len(names):
+        raise FormatError(f"{place}: {len(names)} names for {len(indices)} {kind}s")
+    if len(set(names)) != len(names):
+        raise FormatError(f"{place}: two {kind}s have the same name")
+    return [pick(int(i), f"{place}, {kind} '{n}'") for i, n in zip(indices, names, strict=True)], list(names)
+
+
+def _node(raw: dict[str, Any], pick, place: str) -> Node:
+    op = ops.get(raw["op"])
+    place = f"{place} ({op.name} '{raw['name'] or ''}')"
+    stored_inputs = raw["inputs"] if raw["inputs"] is not None else ()
+    inputs = [None if i == -1 else pick(int(i), place) for i in stored_inputs]
+    outputs = [pick(int(i), place) for i in (raw["outputs"] if raw["outputs"] is not None else ())]
+    fewest, most = op.inputs
+    if len(inputs) < fewest or (most is not None and len(inputs) > most):
+        raise FormatError(f"{place}: {len(inputs)} inputs; there are {fewest} to {'any number' if most is None else most}")
+    if any(tensor is None for tensor in inputs[:fewest]):
+        raise FormatError(f"{place}: an input that cannot be left out is left out")
+    if op.outputs is not None and len(outputs) != op.outputs:
+        raise FormatError(f"{place}: {len(outputs)} outputs; there are {op.outputs}")
+    attributes = _attributes(raw["attributes"], op, place)
+    try:
+        op.check(attributes)
+    except XnnError as error:
+        raise FormatError(f"{place}: {error}") from None
+    return Node(op.name, inputs, outputs, attributes, raw["name"] or "")
+
+
+def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], place: str):
+    expected = None if op.Attributes is None else op.Attributes.__name__
+    found = None if raw is None else raw[0]
+    if found != expected:
+        raise FormatError(f"{place}: attributes {found}, not {expected}")
+    if raw is None or op.Attributes is None:
+        return None
+    values = {}
+    for field in LAYOUT.tables[raw[0]]:
+        value = raw[1][field.name]
+        if field.type == "DType":
+            value = dtypes.TO_NUMPY[value]
+        elif field.type.startswith("["):
+            value = () if value is None else tuple(int(v) for v in value)
+        elif field.type == "float" and np.isnan(value):
+            raise FormatError(f"{place}: {field.name} is not a number")
+        values[field.name] = value
+    return getattr(attribute_tables, raw[0])(**values)
+
+
+def _tensor(raw: dict[str, Any], weights: memoryview, place: str) -> Tensor:
+    dtype = dtypes.TO_NUMPY[raw["dtype"]]
+    shape = None
+    if raw["shape"] is not None:
+        if len(raw["shape"]) > inference.MAX_RANK:
+            raise FormatError(f"{place}: {len(raw['shape'])} dimensions are more than {inference.MAX_RANK}")
+        if any(d < -1 for d in raw["shape"]):
+            raise FormatError(f"{place}: shape {raw['shape'].tolist()}")
+        shape = tuple(None if d == -1 else int(d) for d in raw["shape"])
+    tensor = Tensor("", dtype, shape, _quantization(raw, dtype, shape, place))
+    if raw["constant"] is not None:
+        if shape is None or None in shape:
+            raise FormatError(f"{place}: a constant of unknown shape")
+        try:
+            tensor.constant = constant_coding.decode(_encoded(raw["constant"], weights, place), shape, dtype)
+        except FormatError as error:
+            raise FormatError(f"{place}: {error}") from None
+    return tensor
+
+
+def _quantization(raw: dict[str, Any], dtype: np.dtype, shape, place: str) -> Quantization | None:
+    scales, zero_points, axis = raw["channel_scales"], raw["channel_zero_points"], raw["channel_axis"]
+    if scales is None:
+        if raw["scale"] == 0 and raw["zero_point"] == 0:
+            return None
+        scales, zero_points = np.array([raw["scale"]], np.float32), np.array([raw["zero_point"]])
+    else:
+        rank = 0 if shape is None else len(shape)
+        if not 0 <= axis < rank or shape[axis] != len(scales):
+            raise FormatError(f"{place}: {len(scales)} scales along axis {axis} of shape {shape}")
+        zero_points = np.zeros(len(scales), np.int64) if zero_points is None else zero_points
+    if dtype.kind not in "iu":
+        raise FormatError(f"{place}: {dtype} with a scale")
+    if len(zero_points) != len(scales):
+        raise FormatError(f"{place}: {len(zero_points)} zero points for {len(scales)} scales")
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise FormatError(f"{place}: a scale that is not finite and greater than 0")
+    limits = np.iinfo(dtype)
+    if (zero_points < limits.min).any() or (zero_points > limits.max).any():
+        raise FormatError(f"{place}: a zero point outside of {dtype}")
+    return Quantization(scales, zero_points, axis)
+
+
+def _encoded(raw: dict[str, Any], weights: memoryview, place: str) -> EncodedConstant:
+    def stream(name: str) -> Stream | None:
+        s = raw[name]
+        if s is None:
+            return None
+        if s["offset"] > len(weights) or s["size"] > len(weights) - s["offset"]:
+            raise FormatError(
+                f"{place}: {name} are bytes {s['offset']} to {s['offset'] + s['size']} of the {len(weights)} in the weights section"
+            )
+        return Stream(weights[s["offset"] : s["offset"] + s["size"]], s["coding"], s["bits"])
+
+    values = stream("values")
+    assert values is not None  # required by the schema
+    return EncodedConstant(
+        dtypes.TO_NUMPY[raw["dtype"]],
+        values,
+        stream("codebook"),
+        stream("positions"),
+        raw["nonzeros"],
+        stream("channel_scale"),
+        raw["axis"],
+    )

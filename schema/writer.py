@@ -1,0 +1,131 @@
+"""A model in memory to the bytes of an `.xnn` file."""
+
+from __future__ import annotations
+
+import flatbuffers
+import numpy as np
+
+from schema import container, dtypes, ops
+from schema.coding import constant as constant_coding
+from schema.coding.streams import EncodedConstant, Stream
+from schema.generated import xnn_generated as fb
+from schema.generated.layout import ENUMS, TABLES, UNIONS
+from schema.graph import Constant, Graph, Model, Node, Tensor
+
+MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
+
+
+class _Weights:
+    """The weights section as it grows. Equal streams are stored once."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.alignment = container.SMALL_ALIGNMENT
+        self.offsets: dict[bytes, int] = {}
+
+    def add(self, stream: Stream, itemsize: int):
+            data = bytes(stream.data)
+        align = itemsize
+        if len(data) >= MAP_SIZE and stream.coding == "RAW":
+            align = self.alignment = container.MAP_ALIGNMENT
+        offset = self.offsets.get(data)
+        if offset is None or offset % align:
+            self.data += bytes(-len(self.data) % align)
+            offset = self.offsets[data] = len(self.data)
+            self.data += data
+        return fb.StreamT(offset=offset, size=len(data), coding=ENUMS["Coding"][stream.coding], bits=stream.bits)
+
+
+def write(model: Model) -> bytes:
+    """The file's bytes. Raises UnsupportedError for dtypes that cannot be stored."""
+    weights = _Weights()
+    constants: dict[Constant, object] = {}
+    root = fb.ModelT(
+        requantization=ENUMS["Requantization"][model.requantization],
+        producer=model.producer or None,
+        graphs=[_graph(graph, weights, constants) for graph in model.graphs],
+        metadata=[fb.EntryT(key=k, value=v) for k, v in sorted(model.metadata.items())] or None,
+    )
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(root.Pack(builder), container.IDENTIFIER)
+    sections = {container.METADATA: bytes(builder.Output())}
+    if weights.data:
+        sections[container.WEIGHTS] = bytes(weights.data)
+    return container.pack(sections, weights.alignment)
+
+
+def _graph(graph: Graph, weights: _Weights, constants: dict):
+    tensors = graph.tensors()
+    index = {tensor: i for i, tensor in enumerate(tensors)}
+    inputs = set(graph.inputs)
+    return fb.GraphT(
+        name=graph.name,
+        tensors=[_tensor(tensor, tensor in inputs, weights, constants) for tensor in tensors],
+        nodes=[_node(node, index) for node in graph.nodes],
+        inputs=[index[t] for t in graph.inputs],
+        inputNames=list(graph.input_names),
+        outputs=[index[t] for t in graph.outputs],
+        outputNames=list(graph.output_names),
+    )
+
+
+def _tensor(tensor: Tensor, is_input: bool, weights: _Weights, constants: dict):
+    stored = fb.TensorT(dtype=ENUMS["DType"][dtypes.name_of(tensor.dtype)])
+    if (is_input or tensor.is_constant) and tensor.shape is not None:
+        stored.shape = np.array([-1 if d is None else d for d in tensor.shape], np.int32)
+    quantization = tensor.quantization
+    if quantization is not None and quantization.per_channel:
+        stored.channelScales = quantization.scale
+        stored.channelAxis = quantization.axis
+        if quantization.zero_point.any():
+            stored.channelZeroPoints = quantization.zero_point.astype(np.int32)
+    elif quantization is not None:
+        stored.scale, stored.zeroPoint = float(quantization.scale[0]), int(quantization.zero_point[0])
+    if tensor.constant is not None:
+        if tensor.constant not in constants:
+            constants[tensor.constant] = _constant(constant_coding.encode(tensor.constant, tensor.dtype), weights)
+        stored.constant = constants[tensor.constant]
+    return stored
+
+
+def _constant(encoded: EncodedConstant, weights: _Weights):
+    sizes = {"values": encoded.dtype.itemsize, "codebook": encoded.dtype.itemsize, "positions": 1, "channel_scale": 4}
+    streams = {name: weights.add(s, 1 if s.bits else sizes[name]) for name, s in encoded.streams()}
+    return fb.ConstantT(
+        dtype=ENUMS["DType"][dtypes.name_of(encoded.dtype)],
+        values=streams["values"],
+        codebook=streams.get("codebook"),
+        positions=streams.get("positions"),
+        nonzeros=encoded.nonzeros,
+        channelScale=streams.get("channel_scale"),
+        axis=encoded.axis,
+    )
+
+
+def _node(node: Node, index: dict[Tensor, int]):
+    stored = fb.NodeT(
+        op=ENUMS["OpCode"][ops.get(node.op).name],
+        name=node.name or None,
+        inputs=np.array([-1 if t is None else index[t] for t in node.inputs], np.int32),
+        outputs=np.array([index[t] for t in node.outputs], np.int32),
+    )
+    if node.attributes is not None:
+        table = type(node.attributes).__name__
+        stored.attributesType = UNIONS["Attributes"][table]
+        stored.attributes = _attributes(node.attributes, table)
+    return stored
+
+
+def _attributes(attributes, table: str):
+    stored = getattr(fb, table + "T")()
+    for name, kind, _, _ in TABLES[table]:
+        value = getattr(attributes, name)
+        if kind == "DType":
+            value = ENUMS["DType"][dtypes.name_of(value)]
+        elif kind in ENUMS:
+            value = ENUMS[kind][value]
+        elif kind.startswith("["):
+            value = list(value) or None
+        first, *rest = name.split("_")
+        setattr(stored, first + "".join(word.capitalize() for word in rest), value)
+    return stored
