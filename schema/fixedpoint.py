@@ -1,19 +1,36 @@
 """Integer arithmetic of quantized ops, exactly as the TFLite int8 specification has it.
 
-Formulas: tensorflow/lite/kernels/internal/{common.cc, quantization_util.cc}; XNNPACK's qs8-gemm templates for FP32_ROUND_EVEN.
+Formulas: tensorflow/lite/kernels/internal/{common.cc, quantization_util.cc}; for FP32_ROUND_EVEN XNNPACK's qs8-gemm.
 Everything works on arrays of int64 that hold int32 values.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
+from schema.errors import ShapeError
 from schema.graph import TensorType
 from schema.quantization import Quantization
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+RULES = ("TFLITE_DOUBLE", "FP32_ROUND_EVEN")
+
+_rule: ContextVar[str] = ContextVar("requantization rule", default="TFLITE_DOUBLE")
+
+
+@contextmanager
+def requantization(rule: str) -> Iterator[None]:
+    """Within this context `requantize` follows that rule (Model.requantization); outside it is TFLITE_DOUBLE."""
+    token = _rule.set(rule)
+    try:
+        yield
+    finally:
+        _rule.reset(token)
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
@@ -21,7 +38,7 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     if real == 0.0:
         return 0, 0
     fraction, shift = math.frexp(real)
-    q31 = int(math.floor(abs(fraction) * 2**31 + 0.5)) * (1 if fraction > 0 else -1)  # std::round: ties away from zero
+    q31 = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)  # std::round: ties away from zero
     if q31 == 2**31:
         q31, shift = q31 // 2, shift + 1
     if shift < -31:
@@ -68,6 +85,26 @@ def multiply_by_quantized_multiplier(x: np.ndarray, q31, shift) -> np.ndarray:
     return rounding_divide_by_pot(high, np.maximum(-shift, 0))
 
 
+def requantize(
+    acc: np.ndarray, multipliers, zero_point: int, low: int, high: int, rule: str | None = None
+) -> np.ndarray:
+    """Accumulators to output integers: acc * multiplier + zero_point, clamped to [low, high], as int64.
+
+    acc: int32 values. multipliers: real numbers s_in * s_weights / s_out that broadcast against acc (float64).
+    rule: TFLITE_DOUBLE rounds twice in integers; FP32_ROUND_EVEN multiplies in float32 and rounds to nearest even, as
+    XNNPACK does (qs8-gemm fp32 requantization). Default: the rule of the surrounding `requantization` context.
+    """
+    rule = rule or _rule.get()
+    if rule == "FP32_ROUND_EVEN":
+        scaled = np.asarray(acc).astype(np.float32) * np.asarray(multipliers, np.float32)
+        clamped = np.clip(scaled, np.float32(low - zero_point), np.float32(high - zero_point))
+        return np.rint(clamped).astype(np.int64) + zero_point
+    q31, shift = quantize_multipliers(multipliers)
+    shape = np.shape(multipliers)
+    scaled = multiply_by_quantized_multiplier(acc, q31.reshape(shape), shift.reshape(shape))
+    return np.clip(scaled + zero_point, low, high)
+
+
 def round_half_away(x: np.ndarray) -> np.ndarray:
     """std::round: nearest integer, ties away from zero, exact also where x + 0.5 is not."""
     whole = np.trunc(x)
@@ -75,7 +112,7 @@ def round_half_away(x: np.ndarray) -> np.ndarray:
 
 
 def quantize(real: np.ndarray, quantization: Quantization, dtype: np.dtype) -> np.ndarray:
-    """Real values to integers: round(real / scale) + zero_point, ties away from zero, saturated (TFLite AffineQuantize)."""
+    """Real values to integers: round(real / scale) + zero_point, ties away from zero, saturated (AffineQuantize)."""
     scale, zero_point = quantization.broadcast(np.ndim(real))
     rounded = round_half_away(np.asarray(real, np.float32) / scale).astype(np.float64)
     return saturate(rounded + zero_point, dtype).astype(dtype)
@@ -89,6 +126,8 @@ def dequantize(integers: np.ndarray, quantization: Quantization) -> np.ndarray:
 
 def activation_bounds(lowest: float, highest: float, output: TensorType) -> tuple[int, int]:
     """The integers that a fused activation clamps to: CalculateActivationRangeQuantized of kernel_util.cc."""
+    if output.quantization is None:
+        raise ShapeError(f"the output {output} needs a scale: it has no quantization")
     info = np.iinfo(output.dtype)
     scale, zero_point = float(output.quantization.scale[0]), int(output.quantization.zero_point[0])
 

@@ -1,16 +1,17 @@
 """CONV_2D: (x NHWC, weights OHWI, optional bias O) -> NHWC. Groups are what the channels say: in = I * groups.
 
-int8: acc = sum w * (x - zero_point) + bias, padding adds nothing; requantized per output channel (TFLite integer_ops/conv.h).
+int8: acc = sum w * (x - zero_point) + bias, where padding adds nothing; requantized per output channel
+(TFLite integer_ops/conv.h).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from schema.graph import TensorType
+from schema.ops import convolution
 from schema.ops.attributes import Conv2DAttributes, check_activation
 from schema.ops.base import Op, require
-from schema.ops.convolution import accumulate, check_window, finish, infer_bias, output_size
-from schema.graph import TensorType
 
 
 class Conv2D(Op):
@@ -20,27 +21,26 @@ class Conv2D(Op):
 
     @classmethod
     def check(cls, attributes):
-        check_window(attributes, "hw")
+        convolution.check_window(attributes, "hw")
         check_activation(attributes)
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        x, weights = inputs[0], inputs[1]
-        require(weights.rank == 4, f"weights are {weights}, not OHWI")
-        out = weights.shape[0]
-        infer_bias(inputs, out)
-        if x.shape is None:
-            return [TensorType((None, None, None, out), x.dtype)]
-        require(x.rank == 4, f"the input is {x}, not NHWC")
-        if None not in (x.shape[3], weights.shape[3], out):
-            channels, per_group = x.shape[3], weights.shape[3]
-            require(per_group > 0 and channels % per_group == 0 and out % (channels // per_group) == 0,
-                    f"{channels} input channels do not fit weights {weights}")
-        return [TensorType((x.shape[0], *output_size(attributes, "hw", x.shape[1:3], weights.shape[1:3]), out), x.dtype)]
+        x, weights, bias = (*inputs, None)[:3]
+        dtype = convolution.infer_dtype(cls.name, x, weights, bias)
+        require(weights.rank in (None, 4), f"weights are {weights}, not OHWI")
+        require(x.rank in (None, 4), f"the input is {x}, not NHWC")
+        out, *kernel, per_group = weights.shape or (None,) * 4
+        batch, *size, channels = x.shape or (None,) * 4
+        convolution.infer_bias(bias, out)
+        convolution.infer_groups(channels, per_group, out)
+        return [TensorType((batch, *convolution.output_size(attributes, "hw", size, kernel), out), dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        x, weights = arrays[0], arrays[1]
+        bias = arrays[2] if len(arrays) > 2 else None
+        x = convolution.centred(cls.name, "input", arrays[0], inputs[0])
+        weights = convolution.centred(cls.name, "weights", arrays[1], inputs[1])
         groups = x.shape[3] // weights.shape[3]
-        acc = accumulate(attributes, "hw", x, np.moveaxis(weights, 0, -1), inputs, groups)
-        return [finish(attributes, acc, arrays, inputs, outputs[0])]
+        acc = convolution.accumulate(attributes, "hw", x, np.moveaxis(weights, 0, -1), groups)
+        return [convolution.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0])]

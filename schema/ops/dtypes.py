@@ -1,0 +1,59 @@
+"""Which dtypes ops have a meaning for, and the check that every `infer` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from schema.errors import ShapeError, UnsupportedError
+from schema.graph import TensorType
+from schema.quantization import Quantization
+
+
+def _set(*types: type) -> frozenset[np.dtype]:
+    return frozenset(np.dtype(t) for t in types)
+
+
+FLOATS = _set(np.float16, np.float32, np.float64)
+INTEGERS = _set(np.int32, np.int64)
+"""Integers that stand for themselves: indices, shapes, counts."""
+QUANTIZED = _set(np.int8)
+"""Integers that stand for scale * (integer - zero_point)."""
+ACCUMULATORS = _set(np.int32)
+"""What the bias of a quantized linear op may be."""
+BOOL = _set(np.bool_)
+ANY = FLOATS | BOOL | _set(*(getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)))
+
+
+def require_dtype(op: str, what: str, tensor: TensorType, allowed: Collection[np.dtype]) -> None:
+    """Raise UnsupportedError unless the tensor's dtype is one of `allowed`."""
+    if tensor.dtype not in allowed:
+        names = ", ".join(sorted(str(d) for d in allowed))
+        raise UnsupportedError(f"{op} has no meaning for {what} {tensor}: its dtype can be {names}")
+
+
+def require_same_dtype(op: str, *tensors: TensorType) -> None:
+    """Raise ShapeError unless all have the first one's dtype."""
+    for tensor in tensors[1:]:
+        if tensor.dtype != tensors[0].dtype:
+            raise ShapeError(f"{op} takes one dtype, not {tensors[0]} with {tensor}: cast one of them")
+
+
+def is_quantized(tensor: TensorType) -> bool:
+    return tensor.dtype in QUANTIZED
+
+
+def per_tensor(op: str, what: str, tensor: TensorType) -> tuple[np.float32, int]:
+    """(scale, zero_point) of a tensor quantized as a whole. Raises ShapeError where it has none or one per channel."""
+    quantization = quantized(op, what, tensor)
+    if quantization.per_channel:
+        raise ShapeError(f"{op} needs one scale for {what} {tensor}, not one per channel")
+    return quantization.scale[0], int(quantization.zero_point[0])
+
+
+def quantized(op: str, what: str, tensor: TensorType) -> Quantization:
+    """The tensor's quantization. Raises ShapeError where it has none."""
+    if tensor.quantization is None:
+        raise ShapeError(f"{op} needs a scale for {what} {tensor}: the tensor has no quantization")
+    return tensor.quantization

@@ -1,0 +1,123 @@
+"""Bases of ops that work element by element: one input, two that broadcast, and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import numpy as np
+
+from schema.errors import ExecutionError
+from schema.graph import TensorType
+from schema.ops.attributes import ArithmeticAttributes, activation_range, check_activation
+from schema.ops.base import Op
+from schema.ops.broadcasting import broadcast_shapes
+from schema.ops.dtypes import BOOL, FLOATS, INTEGERS, QUANTIZED, is_quantized, require_dtype, require_same_dtype
+from schema.ops.lookup_table import look_up, table
+
+
+def refuse_zero(op: str, divisor: np.ndarray) -> None:
+    """Raise ExecutionError for an integer division by zero."""
+    if not np.all(divisor):
+        raise ExecutionError(f"{op} divides integers by zero")
+
+
+class Unary(Op):
+    """y = f(x). Subclasses give `compute`; int8 is a table of it unless they give `quantized`."""
+
+    dtypes: ClassVar[Collection[np.dtype]] = FLOATS | QUANTIZED
+
+    @classmethod
+    def compute(cls, x: np.ndarray, attributes: Any) -> np.ndarray:
+        """The result for plain numbers. Float64 must be computed as such: int8 tables are made from it."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        require_dtype(cls.name, "input", inputs[0], cls.dtypes)
+        return [TensorType(inputs[0].shape, inputs[0].dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        x = arrays[0]
+        if is_quantized(inputs[0]):
+            return [cls.quantized(x, attributes, inputs[0], outputs[0])]
+        with np.errstate(all="ignore"):
+            return [np.asarray(cls.compute(x, attributes)).astype(x.dtype, copy=False)]
+
+    @classmethod
+    def quantized(cls, x: np.ndarray, attributes: Any, given: TensorType, output: TensorType) -> np.ndarray:
+        """The result for int8."""
+        return look_up(x, table(cls.name, lambda real: cls.compute(real, attributes), given, output))
+
+
+class Binary(Op):
+    """y = f(a, b), broadcasting. Subclasses give `compute`, and `quantized` if their `dtypes` have int8."""
+
+    inputs = (2, 2)
+    dtypes: ClassVar[Collection[np.dtype]] = FLOATS | INTEGERS
+
+    @classmethod
+    def compute(cls, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The result for plain numbers of one dtype."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def quantized(
+        cls, attributes: Any, a: np.ndarray, b: np.ndarray, given: tuple[TensorType, TensorType], output: TensorType
+    ) -> np.ndarray:
+        """The result for int8."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        a, b = inputs
+        require_dtype(cls.name, "input", a, cls.dtypes)
+        require_same_dtype(cls.name, a, b)
+        return [TensorType(broadcast_shapes(a.shape, b.shape), a.dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        a, b = arrays
+        if is_quantized(inputs[0]):
+            return [cls.quantized(attributes, a, b, tuple(inputs), outputs[0])]
+        with np.errstate(all="ignore"):
+            return [np.asarray(cls.activate(attributes, cls.compute(a, b))).astype(outputs[0].dtype, copy=False)]
+
+    @classmethod
+    def activate(cls, attributes: Any, result: np.ndarray) -> np.ndarray:
+        return result
+
+
+class Arithmetic(Binary):
+    """A binary op with a fused activation."""
+
+    Attributes = ArithmeticAttributes
+
+    @classmethod
+    def check(cls, attributes):
+        check_activation(attributes)
+
+    @classmethod
+    def activate(cls, attributes, result):
+        low, high = activation_range(attributes)
+        if result.dtype.kind == "f":
+            return np.clip(result, low, high)
+        info = np.iinfo(result.dtype)
+        return np.clip(result, int(max(low, info.min)), int(min(high, info.max)))
+
+
+class Comparison(Binary):
+    """A binary op that gives bool."""
+
+    dtypes = FLOATS | INTEGERS
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        return [TensorType(super().infer(attributes, inputs, values)[0].shape, np.dtype(bool))]
+
+
+class Logical(Comparison):
+    """A comparison of bool with bool."""
+
+    dtypes = BOOL

@@ -1,0 +1,12 @@
+"""MAX_POOL_3D: the largest of each window of x NDHWC."""
+
+from __future__ import annotations
+
+from schema.ops.attributes import Pool3DAttributes
+from schema.ops.pooling import MaxPool
+
+
+class MaxPool3D(MaxPool):
+    name = "MAX_POOL_3D"
+    Attributes = Pool3DAttributes
+    axes = "dhw"

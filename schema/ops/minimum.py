@@ -1,0 +1,24 @@
+"""MINIMUM: the smaller of a and b, broadcasting.
+
+int8 compares the integers: all three tensors have one scale (reference/maximum_minimum.h).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED
+from schema.ops.elementwise import Binary
+
+
+class Minimum(Binary):
+    name = "MINIMUM"
+    dtypes = FLOATS | INTEGERS | QUANTIZED
+
+    @classmethod
+    def compute(cls, a, b):
+        return np.minimum(a, b)
+
+    @classmethod
+    def quantized(cls, attributes, a, b, given, output):
+        return np.minimum(a, b)

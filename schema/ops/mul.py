@@ -1,0 +1,13 @@
+"""MUL: a * b, broadcasting, with a fused activation."""
+
+from __future__ import annotations
+
+from schema.ops.elementwise import Arithmetic
+
+
+class Mul(Arithmetic):
+    name = "MUL"
+
+    @classmethod
+    def compute(cls, a, b):
+        return a * b

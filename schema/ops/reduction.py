@@ -1,0 +1,87 @@
+"""Ops that reduce over axes: (x, axes) -> x without those axes, or with size 1 there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import numpy as np
+
+from schema.errors import ShapeError
+from schema.graph import Shape, TensorType
+from schema.ops.attributes import ReduceAttributes
+from schema.ops.base import Op, require
+from schema.ops.dtypes import FLOATS, INTEGERS, is_quantized, require_dtype
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front. Raises ShapeError for one that is not there."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"there is no axis {axis} in rank {rank}")
+    return axis % rank
+
+
+def normalize_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, each once, in order. axes: a scalar or a vector of integers."""
+    return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(axes)}))
+
+
+def reduced_shape(x: TensorType, axes: TensorType, value: np.ndarray | None, keep_dims: bool) -> Shape | None:
+    """The output's shape; where the axes' value is unknown, as much of it as follows from how many there are."""
+    require(axes.rank in (None, 0, 1), f"the axes are {axes}, not a vector")
+    if x.shape is None:
+        return None
+    if value is not None:
+        reduced = normalize_axes(value, len(x.shape))
+        if keep_dims:
+            return tuple(1 if i in reduced else d for i, d in enumerate(x.shape))
+        return tuple(d for i, d in enumerate(x.shape) if i not in reduced)
+    return (None,) * len(x.shape) if keep_dims else None
+
+
+class Reduction(Op):
+    """y = f(x over axes). Subclasses give `compute`, and `quantized` if their `dtypes` have int8."""
+
+    Attributes = ReduceAttributes
+    inputs = (2, 2)
+    dtypes: ClassVar[Collection[np.dtype]] = FLOATS | INTEGERS
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        x, axes = inputs
+        require_dtype(cls.name, "input", x, cls.dtypes)
+        require_dtype(cls.name, "axes", axes, INTEGERS)
+        return [TensorType(reduced_shape(x, axes, values[1], attributes.keep_dims), x.dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        x, axes = arrays[0], normalize_axes(arrays[1], arrays[0].ndim)
+        if is_quantized(inputs[0]):
+            return [np.asarray(cls.quantized(x, axes, attributes.keep_dims, inputs[0], outputs[0]))]
+        with np.errstate(all="ignore"):
+            return [np.asarray(cls.compute(x, axes, attributes.keep_dims)).astype(x.dtype, copy=False)]
+
+    @classmethod
+    def compute(cls, x: np.ndarray, axes: tuple[int, ...], keep_dims: bool) -> np.ndarray:
+        """The result for plain numbers."""
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def quantized(
+        cls, x: np.ndarray, axes: tuple[int, ...], keep_dims: bool, given: TensorType, output: TensorType
+    ) -> np.ndarray:
+        """The result for int8."""
+        raise NotImplementedError(cls.name)
+
+
+def wide(x: np.ndarray) -> Any:
+    """The dtype in which sums are held."""
+    return np.float64 if x.dtype.kind == "f" else x.dtype
+
+
+def count(x: np.ndarray, axes: tuple[int, ...]) -> int:
+    """How many elements become one."""
+    result = 1
+    for axis in axes:
+        result *= x.shape[axis]
+    return result
