@@ -166,7 +166,7 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
     elif node.op in MOVES:
         moved = MOVES[node.op]
         moved = tuple(range(len(node.inputs))) if moved is None else moved
-        elements = [result.elements(t) if i in moved else None for i, t in enumerate(node.inputs)]
+        elements = [_elements_or_unknown(t, result) if i in moved else None for i, t in enumerate(node.inputs)]
         if all(given[i] or elements[i] is not None for i in range(len(given))):
             arrays = [values[i] if e is None else e[0] for i, e in enumerate(elements)]
             masks = [values[i] if e is None else e[1].astype(e[0].dtype) for i, e in enumerate(elements)]
@@ -181,10 +181,21 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
             _record(result, node.outputs[0], value, np.broadcast_to(a[1] & b[1], value.shape))
 
 
+def _elements_or_unknown(tensor: Tensor | None, result: Inference) -> tuple[np.ndarray, np.ndarray] | None:
+    """(value, known) of a small integer tensor, nothing known of one that is computed from data."""
+    elements = result.elements(tensor)
+    if elements is not None or tensor is None:
+        return elements
+    kind = result.types[tensor]
+    if not kind.is_static or kind.dtype.kind not in "iu" or _count(kind) > FOLD_LIMIT:
+        return None
+    return np.zeros(kind.shape, kind.dtype), np.zeros(kind.shape, bool)
+
+
 def _record(result: Inference, tensor: Tensor, value: np.ndarray, known: np.ndarray) -> None:
     if known.all():
         result.values[tensor] = value
-    elif known.any():
+    else:
         result.partial[tensor] = (np.where(known, value, 0).astype(value.dtype), known)
 
 

@@ -40,7 +40,9 @@ def read(source: bytes | bytearray | memoryview | str | os.PathLike) -> Model:
         return _read(memoryview(source))
     path = Path(source)
     if path.is_dir():
-        raise FormatError(f"{path} is a folder, not an .xnn file (convert it first: python -m converter {path} out.xnn)")
+        raise FormatError(
+            f"{path} is a folder, not an .xnn file (convert it first: python -m converter {path} out.xnn)"
+        )
     if not path.exists():
         raise FormatError(f"there is no file {path}")
     data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
@@ -141,7 +143,9 @@ def _node(raw: dict[str, Any], pick, place: str) -> Node:
     outputs = [pick(int(i), place) for i in (raw["outputs"] if raw["outputs"] is not None else ())]
     fewest, most = op.inputs
     if len(inputs) < fewest or (most is not None and len(inputs) > most):
-        raise FormatError(f"{place}: {len(inputs)} inputs; there are {fewest} to {'any number' if most is None else most}")
+        raise FormatError(
+            f"{place}: {len(inputs)} inputs; there are {fewest} to {'any number' if most is None else most}"
+        )
     if any(tensor is None for tensor in inputs[:fewest]):
         raise FormatError(f"{place}: an input that cannot be left out is left out")
     if op.outputs is not None and len(outputs) != op.outputs:

@@ -24,7 +24,7 @@ class _Weights:
         self.offsets: dict[bytes, int] = {}
 
     def add(self, stream: Stream, itemsize: int):
-            data = bytes(stream.data)
+        data = bytes(stream.data)
         align = itemsize
         if len(data) >= MAP_SIZE and stream.coding == "RAW":
             align = self.alignment = container.MAP_ALIGNMENT

@@ -1,0 +1,291 @@
+"""Models survive writing and reading; hostile metadata behind right checksums is refused."""
+
+import random
+
+import flatbuffers
+import numpy as np
+import pytest
+
+import schema
+from schema import Constant, Graph, Model, Node, Quantization, Tensor, container, evaluate
+from schema.errors import FormatError
+from schema.generated import xnn_generated as fb
+from schema.ops import attributes as a
+
+
+def two_outputs(rng) -> Model:
+    """conv -> (relu as 'b', mean as 'a'), with a quantized branch."""
+    x = Tensor("x", np.float32, (None, 8, 8, 3))
+    kernel = Tensor.from_array("w", rng.standard_normal((4, 3, 3, 3)).astype(np.float32))
+    conv, relu, mean = (Tensor(n, np.float32) for n in ("conv", "relu", "mean"))
+    quantized = Tensor("q", np.int8, quantization=Quantization(0.05, 3))
+    axes = Tensor.from_array("axes", np.array([1, 2], np.int32))
+    nodes = [
+        Node(
+            "CONV_2D",
+            [x, kernel, None],
+            [conv],
+            a.Conv2DAttributes(padding="EXPLICIT", pads=(1, 0, 2, 0), activation="CLAMP", clamp_max=4.5),
+            "stem",
+        ),
+        Node("RELU", [conv], [relu], None, "relu"),
+        Node("MEAN", [conv, axes], [mean], a.ReduceAttributes(keep_dims=True), "gap"),
+        Node("QUANTIZE", [relu], [quantized], a.DTypeAttributes(dtype=np.dtype(np.int8)), "quantize"),
+    ]
+    graph = Graph(nodes, [x], ["image"], [quantized, mean, mean], ["b", "a", "again"], "serving")
+    return Model([graph], "FP32_ROUND_EVEN", "test", {"key": "value"})
+
+
+@pytest.fixture
+def model(rng) -> Model:
+    return two_outputs(rng)
+
+
+def test_everything_survives(model, rng):
+    read = schema.read(schema.write(model))
+    assert (read.requantization, read.producer, read.metadata) == ("FP32_ROUND_EVEN", "test", {"key": "value"})
+    graph, before = read.graph, model.graph
+    assert graph.name == "serving"
+    assert (graph.input_names, graph.output_names) == (["image"], ["b", "a", "again"])
+    assert graph.inputs[0].shape == (None, 8, 8, 3)
+    assert graph.outputs[1] is graph.outputs[2]
+    assert graph.outputs[0].quantization == Quantization(0.05, 3)
+    for node, original in zip(graph.nodes, before.nodes, strict=True):
+        assert (node.op, node.name, node.attributes) == (original.op, original.name, original.attributes)
+    assert graph.nodes[0].inputs[2] is None
+    x = rng.standard_normal((2, 8, 8, 3)).astype(np.float32)
+    for after, expected in zip(evaluate.run(graph, [x]), evaluate.run(before, [x]), strict=True):
+        np.testing.assert_array_equal(after, expected)
+
+
+def test_files_read_from_disk_name_the_path(model, tmp_path):
+    path = tmp_path / "m.xnn"
+    path.write_bytes(schema.write(model))
+    assert schema.read(path).graph.input_names == ["image"]
+    path.write_bytes(b"PK\3\4 something else entirely")
+    with pytest.raises(FormatError, match=r"m\.xnn.*no \.xnn file"):
+        schema.read(path)
+    with pytest.raises(FormatError, match="there is no file"):
+        schema.read(tmp_path / "missing.xnn")
+    with pytest.raises(FormatError, match="folder"):
+        schema.read(tmp_path)
+    (tmp_path / "empty.xnn").touch()
+    with pytest.raises(FormatError, match="too few"):
+        schema.read(tmp_path / "empty.xnn")
+
+
+def test_flatc_reader_agrees(model):
+    """Anybody can read the metadata with flatc's own code."""
+    root = fb.Model.GetRootAs(bytearray(container.unpack(schema.write(model))[container.METADATA]), 0)
+    assert fb.Model.ModelBufferHasIdentifier(schema.write(model), 0)
+    node = root.Graphs(0).Nodes(0)
+    assert node.Name() == b"stem"
+    conv = fb.Conv2DAttributes()
+    conv.Init(node.Attributes().Bytes, node.Attributes().Pos)
+    assert (conv.PadsAsNumpy().tolist(), conv.Activation(), conv.ClampMax()) == ([1, 0, 2, 0], fb.Activation.CLAMP, 4.5)
+
+
+def test_small_models_stay_small(rng):
+    """A dense layer of 20 weights costs a few hundred bytes, not kilobytes of padding and defaults."""
+    x, y = Tensor("x", np.float32, (None, 5)), Tensor("y", np.float32)
+    w = Tensor.from_array("w", rng.standard_normal((4, 5)).astype(np.float32))
+    graph = Graph([Node("FULLY_CONNECTED", [x, w], [y], a.FullyConnectedAttributes(), "fc")], [x], ["x"], [y], ["y"])
+    assert len(schema.write(Model([graph]))) < 80 + 480
+
+
+def test_equal_constants_are_stored_once(rng):
+    def chain(weights):
+        x = Tensor("x", np.float32, (None, 64))
+        tensors = [x] + [Tensor("t", np.float32) for _ in weights]
+        nodes = [
+            Node("FULLY_CONNECTED", [tensors[i], w], [tensors[i + 1]], a.FullyConnectedAttributes(), f"fc{i}")
+            for i, w in enumerate(weights)
+        ]
+        return len(schema.write(Model([Graph(nodes, [x], ["x"], [tensors[-1]], ["y"])])))
+
+    array = rng.standard_normal((64, 64)).astype(np.float32)
+    shared = Tensor.from_array("w", array)
+    one, tied, equal = chain([shared]), chain([shared, shared]), chain([shared, Tensor.from_array("w2", array.copy())])
+    assert tied < one + 300
+    assert equal < one + 400
+
+
+def test_large_streams_are_aligned_for_mapping(rng):
+    x, y = Tensor("x", np.float32, (None, 64)), Tensor("y", np.float32)
+    w = Tensor.from_array("w", rng.standard_normal((64, 64)).astype(np.float32))
+    graph = Graph([Node("FULLY_CONNECTED", [x, w], [y], a.FullyConnectedAttributes(), "fc")], [x], ["x"], [y], ["y"])
+    data = schema.write(Model([graph]))
+    assert data.index(w.value.tobytes()) % 64 == 0
+
+
+def test_values_narrower_than_their_tensor(rng):
+    """float16 and int8 x scale stand for float32."""
+    x, y, z = Tensor("x", np.float32, (None, 5)), Tensor("y", np.float32), Tensor("z", np.float32)
+    half = Tensor("half", np.float32, (4, 5), constant=Constant(rng.standard_normal((4, 5)).astype(np.float16)))
+    scale = rng.random(3).astype(np.float32)
+    ints = rng.integers(-127, 128, (3, 4), dtype=np.int8)
+    scaled = Tensor("scaled", np.float32, (3, 4), constant=Constant(ints, scale, 0))
+    nodes = [
+        Node("FULLY_CONNECTED", [x, half], [y], a.FullyConnectedAttributes()),
+        Node("FULLY_CONNECTED", [y, scaled], [z], a.FullyConnectedAttributes()),
+    ]
+    read = schema.read(schema.write(Model([Graph(nodes, [x], ["x"], [z], ["z"])]))).graph
+    assert read.nodes[0].inputs[1].dtype == np.float32
+    np.testing.assert_array_equal(read.nodes[0].inputs[1].value, half.constant.values.astype(np.float32))
+    np.testing.assert_array_equal(read.nodes[1].inputs[1].value, ints * scale[:, None])
+
+
+# ---- hostile files: built with flatc's object API, so that anything can be said ----
+
+
+def tensor(**fields) -> fb.TensorT:
+    return fb.TensorT(**fields)
+
+
+def relu_graph(**changes) -> fb.GraphT:
+    """x -> RELU -> y, with the fields in `changes` replaced."""
+    fields = dict(
+        tensors=[tensor(shape=[2, 3]), tensor()],
+        nodes=[fb.NodeT(op=fb.OpCode.RELU, inputs=[0], outputs=[1])],
+        inputs=[0],
+        inputNames=["x"],
+        outputs=[1],
+        outputNames=["y"],
+    )
+    return fb.GraphT(**(fields | changes))
+
+
+def sealed(graph: fb.GraphT, weights: bytes = b"", **fields) -> bytes:
+    builder = flatbuffers.Builder()
+    builder.Finish(fb.ModelT(graphs=[graph], **fields).Pack(builder), b"XNN1")
+    return container.pack({container.METADATA: bytes(builder.Output()), container.WEIGHTS: weights})
+
+
+def constant(**fields) -> fb.ConstantT:
+    return fb.ConstantT(**({"values": fb.StreamT(size=24)} | fields))
+
+
+def node(op, inputs=(0,), outputs=(1,), attributes=None) -> fb.NodeT:
+    kind = 0 if attributes is None else getattr(fb.Attributes, type(attributes).__name__[:-1])
+    return fb.NodeT(op=op, inputs=list(inputs), outputs=list(outputs), attributesType=kind, attributes=attributes)
+
+
+CONV = fb.OpCode.CONV_2D
+PICTURE = [tensor(shape=[1, 4, 4, 2]), tensor(), tensor(shape=[1, 1, 1, 3], constant=constant())]
+
+HOSTILE = {
+    "no graph": (fb.GraphT(), {"graphs": []}),
+    "newer reader": (relu_graph(), {"minimumReader": 99}),
+    "tensor index -2": relu_graph(nodes=[node(fb.OpCode.RELU, [-2])]),
+    "tensor index out of range": relu_graph(nodes=[node(fb.OpCode.RELU, [2])]),
+    "output index out of range": relu_graph(outputs=[9]),
+    "needed input left out": relu_graph(nodes=[node(fb.OpCode.RELU, [-1])]),
+    "too few inputs": relu_graph(nodes=[node(fb.OpCode.RELU, [])]),
+    "too many inputs": relu_graph(nodes=[node(fb.OpCode.RELU, [0, 0])]),
+    "no outputs": relu_graph(nodes=[node(fb.OpCode.RELU, [0], [])]),
+    "unknown op": relu_graph(nodes=[node(60000)]),
+    "unknown dtype": relu_graph(tensors=[tensor(shape=[2]), tensor(dtype=200)]),
+    "output never computed": relu_graph(nodes=[]),
+    "computed twice": relu_graph(nodes=[node(fb.OpCode.RELU), node(fb.OpCode.RELU)]),
+    "its own input": relu_graph(nodes=[node(fb.OpCode.RELU, [1], [1])]),
+    "writes an input": relu_graph(nodes=[node(fb.OpCode.RELU, [0], [0])]),
+    "used before computed": relu_graph(
+        tensors=[tensor(shape=[2]), tensor(), tensor()],
+        nodes=[node(fb.OpCode.RELU, [2], [1]), node(fb.OpCode.RELU, [0], [2])],
+    ),
+    "duplicate names": relu_graph(outputs=[1, 1], outputNames=["y", "y"]),
+    "too few names": relu_graph(inputNames=[]),
+    "dtype other than inferred": relu_graph(tensors=[tensor(shape=[2]), tensor(dtype=fb.DType.INT32)]),
+    "shape below -1": relu_graph(tensors=[tensor(shape=[-2]), tensor()]),
+    "nine dimensions": relu_graph(tensors=[tensor(shape=[1] * 9), tensor()]),
+    "2^62 elements": relu_graph(tensors=[tensor(shape=[2**31 - 1, 2**31 - 1]), tensor()]),
+    "missing attributes": relu_graph(nodes=[node(CONV)]),
+    "attributes of another op": relu_graph(nodes=[node(fb.OpCode.RELU, attributes=fb.AxisAttributesT())]),
+    "stride 0": relu_graph(tensors=PICTURE, nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(strideH=0))]),
+    "negative dilation": relu_graph(
+        tensors=PICTURE, nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(dilationW=-1))]
+    ),
+    "unknown padding": relu_graph(
+        tensors=PICTURE, nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(padding=9))]
+    ),
+    "pads for VALID": relu_graph(
+        tensors=PICTURE, nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(padding=2, pads=[1]))]
+    ),
+    "channels do not fit": relu_graph(tensors=PICTURE, nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT())]),
+    "axis out of range": relu_graph(
+        nodes=[node(fb.OpCode.CONCATENATION, [0, 0], attributes=fb.AxisAttributesT(axis=-7))]
+    ),
+    "stream outside of weights": relu_graph(
+        tensors=[tensor(shape=[2, 3]), tensor(), tensor(shape=[100], constant=constant())]
+    ),
+    "stream wraps around": relu_graph(
+        tensors=[
+            tensor(shape=[2, 3]),
+            tensor(),
+            tensor(shape=[6], constant=constant(values=fb.StreamT(offset=2**64 - 8, size=32))),
+        ]
+    ),
+    "stream of another length": relu_graph(
+        tensors=[tensor(shape=[2, 3]), tensor(), tensor(shape=[7], constant=constant())]
+    ),
+    "constant of unknown shape": relu_graph(tensors=[tensor(shape=[2, 3]), tensor(), tensor(constant=constant())]),
+    "constant input": relu_graph(tensors=[tensor(shape=[6], constant=constant()), tensor()]),
+    "scale NaN": relu_graph(
+        tensors=[tensor(shape=[2], dtype=fb.DType.INT8, scale=float("nan")), tensor(dtype=fb.DType.INT8, scale=1.0)]
+    ),
+    "scale -1": relu_graph(
+        tensors=[tensor(shape=[2], dtype=fb.DType.INT8, scale=-1.0), tensor(dtype=fb.DType.INT8, scale=1.0)]
+    ),
+    "scale 0 with a zero point": relu_graph(
+        tensors=[tensor(shape=[2], dtype=fb.DType.INT8, zeroPoint=5), tensor(dtype=fb.DType.INT8, scale=1.0)]
+    ),
+    "zero point outside of int8": relu_graph(
+        tensors=[
+            tensor(shape=[2], dtype=fb.DType.INT8, scale=1.0, zeroPoint=300),
+            tensor(dtype=fb.DType.INT8, scale=1.0),
+        ]
+    ),
+    "float with a scale": relu_graph(tensors=[tensor(shape=[2], scale=1.0), tensor()]),
+    "scales of another number": relu_graph(
+        tensors=[tensor(shape=[2], dtype=fb.DType.INT8, channelScales=[1.0] * 3), tensor(dtype=fb.DType.INT8)]
+    ),
+    "scale axis out of range": relu_graph(
+        tensors=[
+            tensor(shape=[2], dtype=fb.DType.INT8, channelScales=[1.0] * 2, channelAxis=3),
+            tensor(dtype=fb.DType.INT8),
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused(name):
+    case = HOSTILE[name]
+    graph, fields = case if isinstance(case, tuple) else (case, {})
+    if "graphs" in fields:
+        builder = flatbuffers.Builder()
+        builder.Finish(fb.ModelT().Pack(builder), b"XNN1")
+        data = container.pack({container.METADATA: bytes(builder.Output())})
+    else:
+        data = sealed(graph, bytes(24), **fields)
+    with pytest.raises(FormatError):
+        schema.read(data)
+
+
+def test_the_unchanged_graph_is_sound():
+    assert len(schema.read(sealed(relu_graph())).graph.nodes) == 1
+
+
+def test_random_mutations_never_crash(model):
+    """Behind right checksums: a FormatError or a model, nothing else."""
+    data, draw = schema.write(model), random.Random(1)
+    refused = 0
+    for _ in range(1500):
+        changed = bytearray(data)
+        for _ in range(draw.choice([1, 2, 8])):
+            changed[draw.randrange(len(changed))] = draw.choice([0, 1, 127, 128, 255, draw.randrange(256)])
+        try:
+            schema.read(schema.reseal(bytes(changed)))
+        except FormatError:
+            refused += 1
+    assert refused > 500
