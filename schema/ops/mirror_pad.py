@@ -1,0 +1,40 @@
+"""MIRROR_PAD: (x, paddings int[rank, 2]) -> x mirrored at its borders (tf.pad).
+
+REFLECT leaves the border itself out, SYMMETRIC repeats it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.graph import TensorType
+from schema.ops.attributes import MirrorPadAttributes
+from schema.ops.base import Op, require
+from schema.ops.padding import infer_padded
+
+
+class MirrorPad(Op):
+    name = "MIRROR_PAD"
+    Attributes = MirrorPadAttributes
+    inputs = (2, 2)
+
+    @classmethod
+    def check(cls, attributes):
+        require(attributes.mode in ("REFLECT", "SYMMETRIC"), f"mode {attributes.mode}")
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        x = inputs[0]
+        shape, amounts = infer_padded(inputs, values)
+        if amounts is not None and x.shape is not None:
+            border = int(attributes.mode == "REFLECT")
+            for axis, (dim, amount) in enumerate(zip(x.shape, amounts, strict=True)):
+                require(
+                    dim is None or max(amount) <= max(dim - border, 0),
+                    f"{attributes.mode} pads axis {axis} of {x} by {max(amount)}",
+                )
+        return [TensorType(shape, x.dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        return [np.pad(arrays[0], [(int(b), int(a)) for b, a in arrays[1]], attributes.mode.lower())]

@@ -1,0 +1,20 @@
+"""PAD: (x, paddings int[rank, 2]) -> x with zeros (quantized: zero points) before and after each axis (tf.pad)."""
+
+from __future__ import annotations
+
+from schema.graph import TensorType
+from schema.ops.base import Op
+from schema.ops.padding import infer_padded, pad_constant, zero_of
+
+
+class Pad(Op):
+    name = "PAD"
+    inputs = (2, 2)
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        return [TensorType(infer_padded(inputs, values)[0], inputs[0].dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        return [pad_constant(arrays[0], arrays[1], zero_of(outputs[0]))]

@@ -1,0 +1,31 @@
+"""What PAD, PADV2 and MIRROR_PAD share: the padded shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.graph import Shape, TensorType
+from schema.ops.base import Arrays, Types
+from schema.ops.operands import check_dtype, merge, pairs
+
+
+def infer_padded(inputs: Types, values: Arrays) -> tuple[Shape | None, list[tuple[int, int]] | None]:
+    """(shape of the padded x, paddings where known) for (x, paddings int[rank, 2], ...)."""
+    x, paddings = inputs[0], inputs[1]
+    check_dtype(x)
+    amounts = pairs(inputs, values, 1, "paddings")
+    rank = merge(x.rank, None if paddings.shape is None else paddings.shape[0], "ranks of x and paddings")
+    if rank is None:
+        return None, amounts
+    if x.shape is None or amounts is None:
+        return (None,) * rank, amounts
+    return tuple(None if d is None else d + b + a for d, (b, a) in zip(x.shape, amounts, strict=True)), amounts
+
+
+def zero_of(tensor: TensorType) -> int:
+    """What stands for the real 0 in a tensor: its zero point."""
+    return 0 if tensor.quantization is None else int(tensor.quantization.zero_point[0])
+
+
+def pad_constant(x: np.ndarray, paddings: np.ndarray, value) -> np.ndarray:
+    return np.pad(x, [(int(b), int(a)) for b, a in paddings], constant_values=value)

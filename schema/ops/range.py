@@ -1,0 +1,47 @@
+"""RANGE: (start, limit, delta) -> start, start + delta, ... before limit (tf.range).
+
+Floats are added up one after another in their own dtype, as TF and TFLite do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from schema.graph import TensorType
+from schema.ops.base import Op, require
+from schema.ops.operands import INDICES, check_dtype, check_same_dtype, product
+
+ALLOWED = INDICES | {np.dtype(np.float32), np.dtype(np.float64)}
+
+
+class Range(Op):
+    name = "RANGE"
+    inputs = (3, 3)
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        check_dtype(inputs[0], ALLOWED)
+        check_same_dtype(inputs)
+        for operand in inputs:
+            require(operand.shape is None or product(operand.shape) in (1, None), f"{operand} is not one number")
+        size = None if any(v is None for v in values) else count(*values)
+        return [TensorType((size,), inputs[0].dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        start, _, delta = (np.ravel(a)[0] for a in arrays)
+        steps = np.full(count(*arrays), delta)
+        steps[:1] = start
+        return [np.add.accumulate(steps, dtype=start.dtype)]
+
+
+def count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
+    """How many numbers the range has."""
+    first, last, step = (np.ravel(a)[0].item() for a in (start, limit, delta))
+    require(step != 0, "a step of 0")
+    if isinstance(step, int):
+        return len(range(first, last, step))
+    require(all(map(math.isfinite, (first, last, step))), f"a range from {first} to {last} in steps of {step}")
+    return max(0, math.ceil((last - first) / step))

@@ -1,0 +1,42 @@
+"""SPLIT: (axis, x) -> `num` equal parts along the axis (tf.split with a number)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.graph import TensorType
+from schema.ops.attributes import SplitAttributes
+from schema.ops.base import Op, require
+from schema.ops.operands import check_dtype, integer, normalize_axis, unknown
+
+
+class Split(Op):
+    name = "SPLIT"
+    Attributes = SplitAttributes
+    inputs = (2, 2)
+    outputs = None
+
+    @classmethod
+    def check(cls, attributes):
+        require(attributes.num > 0, f"a split into {attributes.num} parts")
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        x = inputs[1]
+        check_dtype(x)
+        axis = integer(inputs, values, 0, "the axis")
+        shape = unknown(x.rank)
+        if axis is not None and x.shape is not None:
+            axis = normalize_axis(axis, x.rank)
+            size = x.shape[axis]
+            require(
+                size is None or size % attributes.num == 0, f"axis {axis} of {x} does not split into {attributes.num}"
+            )
+            part = None if size is None else size // attributes.num
+            shape = (*x.shape[:axis], part, *x.shape[axis + 1 :])
+        return [TensorType(shape, x.dtype)] * attributes.num
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        parts = np.split(arrays[1], attributes.num, int(np.ravel(arrays[0])[0]))
+        return [np.ascontiguousarray(part) for part in parts]
