@@ -9,9 +9,9 @@ import numpy as np
 
 from schema.errors import ShapeError
 from schema.graph import Shape, TensorType
-from schema.ops.attributes import ReduceAttributes
+from schema.ops.attributes import ArgAttributes, ReduceAttributes
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, INTEGERS, is_quantized, require_dtype
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, is_quantized, require_dtype
 
 
 def normalize_axis(axis: int, rank: int) -> int:
@@ -85,3 +85,56 @@ def count(x: np.ndarray, axes: tuple[int, ...]) -> int:
     for axis in axes:
         result *= x.shape[axis]
     return result
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """The number that is smaller than all others."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def highest(dtype: np.dtype) -> Any:
+    """The number that is larger than all others."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def infer_axis(op: str, axis: TensorType, value: np.ndarray | None, rank: int | None) -> int | None:
+    """The axis counted from the front, None where it or the rank is unknown.
+
+    Raises ShapeError where it is not one number or not there.
+    """
+    require_dtype(op, "axis", axis, INTEGERS)
+    require(axis.rank in (None, 0) or axis.shape == (1,), f"the axis is {axis}, not one number")
+    return None if value is None or rank is None else normalize_axis(int(value.reshape(())), rank)
+
+
+class ArgReduction(Op):
+    """(x, axis) -> indices along the axis. Subclasses give `find`."""
+
+    Attributes = ArgAttributes
+    inputs = (2, 2)
+
+    @classmethod
+    def find(cls, x: np.ndarray, axis: int) -> np.ndarray:
+        raise NotImplementedError(cls.name)
+
+    @classmethod
+    def check(cls, attributes):
+        require(attributes.dtype in INTEGERS, f"indices can be int32 or int64, not {attributes.dtype}")
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        x = inputs[0]
+        require_dtype(cls.name, "input", x, FLOATS | INTEGERS | QUANTIZED)
+        axis = infer_axis(cls.name, inputs[1], values[1], x.rank)
+        if x.shape is None:
+            return [TensorType(None, attributes.dtype)]
+        require(x.rank > 0, "the input is a scalar")
+        if axis is None:
+            return [TensorType((None,) * (x.rank - 1), attributes.dtype)]
+        require(x.shape[axis] != 0, f"there is nothing along axis {axis} of {x}")
+        return [TensorType((*x.shape[:axis], *x.shape[axis + 1 :]), attributes.dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        axis = normalize_axis(int(arrays[1].reshape(())), arrays[0].ndim)
+        return [np.asarray(cls.find(arrays[0], axis)).astype(attributes.dtype)]

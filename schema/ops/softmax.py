@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.graph import TensorType
-from schema.ops.attributes import SoftmaxAttributes
-from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, require_dtype
-from schema.ops.reduction import normalize_axis
+from schema.ops.normalization import AlongAxis
 
 
-class Softmax(Op):
+class Softmax(AlongAxis):
     name = "SOFTMAX"
-    Attributes = SoftmaxAttributes
 
     @classmethod
-    def check(cls, attributes):
-        require(np.isfinite(attributes.beta), f"beta {attributes.beta} is not a number")
-
-    @classmethod
-    def infer(cls, attributes, inputs, values):
-        require_dtype(cls.name, "input", inputs[0], FLOATS)
-        if inputs[0].rank is not None:
-            normalize_axis(attributes.axis, inputs[0].rank)
-        return [TensorType(inputs[0].shape, inputs[0].dtype)]
-
-    @classmethod
-    def reference(cls, attributes, arrays, inputs, outputs):
-        x, axis = arrays[0], attributes.axis
-        shifted = (x - x.max(axis=axis, keepdims=True, initial=-np.inf)) * x.dtype.type(attributes.beta)
+    def compute(cls, x, attributes):
+        shifted = (x - x.max(axis=-1, keepdims=True, initial=-np.inf)) * x.dtype.type(attributes.beta)
         exponentials = np.exp(shifted)
-        total = exponentials.sum(axis=axis, keepdims=True, dtype=np.float64)
-        return [(exponentials / total).astype(x.dtype)]
+        return exponentials / exponentials.sum(axis=-1, keepdims=True, dtype=np.float64)

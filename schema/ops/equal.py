@@ -1,0 +1,17 @@
+"""EQUAL: whether a == b, broadcasting. The output is bool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.ops.dtypes import BOOL, FLOATS, INTEGERS
+from schema.ops.elementwise import Comparison
+
+
+class Equal(Comparison):
+    name = "EQUAL"
+    dtypes = FLOATS | INTEGERS | BOOL
+
+    @classmethod
+    def compute(cls, a, b):
+        return np.equal(a, b)

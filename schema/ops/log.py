@@ -1,0 +1,15 @@
+"""LOG: the natural logarithm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schema.ops.elementwise import Unary
+
+
+class Log(Unary):
+    name = "LOG"
+
+    @classmethod
+    def compute(cls, x, attributes):
+        return np.log(x)

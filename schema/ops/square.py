@@ -1,0 +1,15 @@
+"""SQUARE: x * x."""
+
+from __future__ import annotations
+
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED
+from schema.ops.elementwise import Unary
+
+
+class Square(Unary):
+    name = "SQUARE"
+    dtypes = FLOATS | INTEGERS | QUANTIZED
+
+    @classmethod
+    def compute(cls, x, attributes):
+        return x * x
