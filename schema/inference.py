@@ -79,7 +79,7 @@ def infer(graph: Graph, input_shapes: Sequence[Shape] | None = None) -> Inferenc
         result.types[tensor] = TensorType(shape, tensor.dtype, tensor.quantization)
     for node in graph.nodes:
         try:
-            _infer_node(node, result)
+            infer_node(node, result)
         except XnnError as error:
             raise place(node, error) from None
     for tensor in graph.outputs:
@@ -97,7 +97,8 @@ def annotate(graph: Graph) -> Inference:
     return result
 
 
-def _infer_node(node: Node, result: Inference) -> None:
+def infer_node(node: Node, result: Inference) -> None:
+    """Add what is known of one node's outputs, its inputs being in `result` already."""
     op = ops.get(node.op)
     for tensor in node.inputs:
         if tensor is not None and tensor not in result.types:
