@@ -1,4 +1,4 @@
-"""BATCH_TO_SPACE_ND: (x, block int[m], crops int[m, 2]) -> SPACE_TO_BATCH_ND undone, then cropped (tf.batch_to_space)."""
+"""BATCH_TO_SPACE_ND: (x, block int[m], crops int[m, 2]) -> SPACE_TO_BATCH_ND undone, cropped (tf.batch_to_space)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge, pairs, product
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge, pairs, product
 
 
 class BatchToSpaceNd(Op):
@@ -16,8 +17,8 @@ class BatchToSpaceNd(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        block, crops = integers(inputs, values, 1, "block"), pairs(inputs, values, 2, "crops")
+        require_dtype(cls.name, "input", x, ANY)
+        block, crops = integers(cls.name, inputs, values, 1, "block"), pairs(cls.name, inputs, values, 2, "crops")
         axes = length(inputs[1], "block")
         axes = merge(axes, None if inputs[2].shape is None else inputs[2].shape[0], "lengths of block and crops")
         require(block is None or min(block, default=1) > 0, f"blocks of {block}")
@@ -28,8 +29,8 @@ class BatchToSpaceNd(Op):
         if block is not None and crops is not None:
             for i, (dim, size, (before, after)) in enumerate(zip(x.shape[1:], block, crops)):  # noqa: B905
                 if dim is not None:
-                    spatial[i] = dim * size - before - after
-                    require(spatial[i] >= 0, f"crops {before} and {after} take more than axis {i + 1} of {x} has")
+                    spatial[i] = kept = dim * size - before - after
+                    require(kept >= 0, f"crops {before} and {after} take more than axis {i + 1} of {x} has")
         batch = None
         if block is not None and x.shape[0] is not None:
             phases = product(block)
@@ -47,5 +48,6 @@ class BatchToSpaceNd(Op):
         order = [m, *(axis for i in range(m) for axis in (m + 1 + i, i)), *range(2 * m + 1, split.ndim)]
         sizes = [s * b for s, b in zip(spatial, blocks, strict=True)]
         whole = np.ascontiguousarray(split.transpose(order)).reshape(batch, *sizes, *rest)
-        kept = [slice(int(before), size - int(after)) for size, (before, after) in zip(sizes, crops, strict=True)]
-        return [np.ascontiguousarray(whole[(slice(None), *kept)])]
+        kept = [slice(None)]
+        kept += [slice(int(before), size - int(after)) for size, (before, after) in zip(sizes, crops, strict=True)]
+        return [np.ascontiguousarray(whole[tuple(kept)])]

@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, unknown
 
 
 class BroadcastTo(Op):
@@ -16,8 +17,8 @@ class BroadcastTo(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        target = integers(inputs, values, 1, "the shape")
+        require_dtype(cls.name, "input", x, ANY)
+        target = integers(cls.name, inputs, values, 1, "the shape")
         if target is None:
             return [TensorType(unknown(length(inputs[1], "the shape")), x.dtype)]
         require(min(target, default=0) >= 0, f"the shape {target} is negative")

@@ -12,7 +12,7 @@ from schema.errors import UnsupportedError
 from schema.graph import TensorType
 from schema.ops.attributes import DTypeAttributes
 from schema.ops.base import Op
-from schema.ops.operands import ALL, check_dtype
+from schema.ops.dtypes import ANY, require_dtype
 
 
 class Cast(Op):
@@ -21,12 +21,12 @@ class Cast(Op):
 
     @classmethod
     def check(cls, attributes):
-        if attributes.dtype not in ALL:
+        if attributes.dtype not in ANY:
             raise UnsupportedError(f"a cast to {attributes.dtype}")
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        check_dtype(inputs[0])
+        require_dtype(cls.name, "input", inputs[0], ANY)
         return [TensorType(inputs[0].shape, attributes.dtype)]
 
     @classmethod

@@ -12,7 +12,8 @@ from schema.fixedpoint import round_half_away, saturate
 from schema.graph import TensorType
 from schema.ops.attributes import AxisAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, check_same_dtype, merge, normalize_axis
+from schema.ops.dtypes import ANY, per_tensor, require_dtype, require_same_dtype
+from schema.ops.operands import merge, normalize_axis
 
 
 class Concatenation(Op):
@@ -22,8 +23,8 @@ class Concatenation(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        check_dtype(inputs[0])
-        check_same_dtype(inputs)
+        require_dtype(cls.name, "input", inputs[0], ANY)
+        require_same_dtype(cls.name, *inputs)
         if inputs[0].dtype == np.int8:
             scales = [x.quantization for x in inputs if x.quantization is not None]
             require(
@@ -55,7 +56,8 @@ class Concatenation(Op):
 def rescale(array: np.ndarray, source: TensorType, target: TensorType) -> np.ndarray:
     if source.quantization is None or source.quantization == target.quantization:
         return array
-    scale = source.quantization.scale[0] * (np.float32(1) / target.quantization.scale[0])
-    bias = -np.float32(source.quantization.zero_point[0]) * scale
-    rounded = round_half_away(array.astype(np.float32) * scale + bias).astype(np.int64)
-    return saturate(rounded + target.quantization.zero_point[0], array.dtype).astype(array.dtype)
+    scale_in, zero_in = per_tensor("CONCATENATION", "input", source)
+    scale_out, zero_out = per_tensor("CONCATENATION", "output", target)
+    scale = scale_in * (np.float32(1) / scale_out)
+    rounded = round_half_away(array.astype(np.float32) * scale - np.float32(zero_in) * scale).astype(np.int64)
+    return saturate(rounded + zero_out, array.dtype).astype(array.dtype)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.errors import ShapeError
 from schema.fixedpoint import dequantize
 from schema.graph import TensorType
 from schema.ops.base import Op
-from schema.ops.operands import QUANTIZED, check_dtype
+from schema.ops.dtypes import AFFINE, quantized, require_dtype
 
 FLOAT16 = np.dtype(np.float16)
 INT32 = np.dtype(np.int32)
@@ -19,13 +18,11 @@ class Dequantize(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        check_dtype(inputs[0], QUANTIZED | {FLOAT16, INT32})
-        return [TensorType(inputs[0].shape, np.float32)]
+        require_dtype(cls.name, "input", inputs[0], AFFINE | {FLOAT16, INT32})
+        return [TensorType(inputs[0].shape, np.dtype(np.float32))]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         if arrays[0].dtype == np.float16:
             return [arrays[0].astype(np.float32)]
-        if inputs[0].quantization is None:
-            raise ShapeError("the input of DEQUANTIZE has no scale")
-        return [dequantize(arrays[0], inputs[0].quantization)]
+        return [dequantize(arrays[0], quantized(cls.name, "input", inputs[0]))]

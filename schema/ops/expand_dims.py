@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op
-from schema.ops.operands import check_dtype, integer, normalize_axis, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integer, normalize_axis, unknown
 
 
 class ExpandDims(Op):
@@ -16,8 +17,8 @@ class ExpandDims(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        axis = integer(inputs, values, 1, "the axis")
+        require_dtype(cls.name, "input", x, ANY)
+        axis = integer(cls.name, inputs, values, 1, "the axis")
         if x.shape is None or axis is None:
             return [TensorType(unknown(None if x.rank is None else x.rank + 1), x.dtype)]
         axis = normalize_axis(axis, x.rank + 1)

@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, product, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, require_one_element, unknown
 
 
 class Fill(Op):
@@ -16,9 +17,9 @@ class Fill(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         value = inputs[1]
-        check_dtype(value)
-        require(value.shape is None or product(value.shape) in (1, None), f"the value to fill with is {value}")
-        dims = integers(inputs, values, 0, "dims")
+        require_dtype(cls.name, "input", value, ANY)
+        require_one_element(value, "the value to fill with")
+        dims = integers(cls.name, inputs, values, 0, "dims")
         if dims is None:
             return [TensorType(unknown(length(inputs[0], "dims")), value.dtype)]
         require(min(dims, default=0) >= 0, f"dims {dims} are negative")

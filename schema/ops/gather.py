@@ -11,7 +11,8 @@ from schema.errors import ExecutionError
 from schema.graph import TensorType
 from schema.ops.attributes import GatherAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import INDICES, check_dtype, merge, normalize_axis
+from schema.ops.dtypes import ANY, INTEGERS, require_dtype
+from schema.ops.operands import merge, normalize_axis
 
 
 class Gather(Op):
@@ -22,8 +23,8 @@ class Gather(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, indices = inputs
-        check_dtype(x)
-        check_dtype(indices, INDICES, "the tensor of indices")
+        require_dtype(cls.name, "input", x, ANY)
+        require_dtype(cls.name, "the tensor of indices", indices, INTEGERS)
         if x.shape is None or indices.shape is None:
             return [TensorType(None, x.dtype)]
         axis, batch_dims = resolve(attributes, x.rank, indices.rank)

@@ -9,8 +9,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
+from schema.ops.dtypes import ANY, INTEGERS, require_dtype
 from schema.ops.gather import check_indices
-from schema.ops.operands import INDICES, check_dtype
 
 
 class GatherNd(Op):
@@ -20,8 +20,8 @@ class GatherNd(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, indices = inputs
-        check_dtype(x)
-        check_dtype(indices, INDICES, "the tensor of indices")
+        require_dtype(cls.name, "input", x, ANY)
+        require_dtype(cls.name, "the tensor of indices", indices, INTEGERS)
         require(indices.rank != 0, "the tensor of indices is a scalar")
         depth = None if indices.shape is None else indices.shape[-1]
         if depth is None or x.shape is None:

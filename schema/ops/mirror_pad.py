@@ -25,7 +25,7 @@ class MirrorPad(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        shape, amounts = infer_padded(inputs, values)
+        shape, amounts = infer_padded(cls.name, inputs, values)
         if amounts is not None and x.shape is not None:
             border = int(attributes.mode == "REFLECT")
             for axis, (dim, amount) in enumerate(zip(x.shape, amounts, strict=True)):

@@ -10,7 +10,8 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import AxisAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import INDICES, check_dtype, check_same_dtype, integer, normalize_axis, product
+from schema.ops.dtypes import ANY, INTEGERS, require_dtype, require_same_dtype
+from schema.ops.operands import integer, normalize_axis, require_one_element
 
 
 class OneHot(Op):
@@ -21,12 +22,12 @@ class OneHot(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         indices, _, on, off = inputs
-        check_dtype(indices, INDICES | {np.dtype(np.uint8)}, "the tensor of indices")
-        check_dtype(on)
-        check_same_dtype([on, off])
+        require_dtype(cls.name, "the tensor of indices", indices, INTEGERS | {np.dtype(np.uint8)})
+        require_dtype(cls.name, "input", on, ANY)
+        require_same_dtype(cls.name, on, off)
         for value in (on, off):
-            require(value.shape is None or product(value.shape) in (1, None), f"{value} is not one value")
-        depth = integer(inputs, values, 1, "depth")
+            require_one_element(value, "what stands for on or off")
+        depth = integer(cls.name, inputs, values, 1, "depth")
         require(depth is None or depth >= 0, f"a depth of {depth}")
         if indices.shape is None:
             return [TensorType(None, on.dtype)]

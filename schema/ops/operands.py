@@ -1,43 +1,32 @@
-"""What ops that take shapes, axes and sizes as operands share: reading and checking them, counting with unknown dims."""
+"""What ops that take shapes, axes and sizes as operands share: reading, checking, counting with unknown dims."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from schema.errors import UnsupportedError
 from schema.graph import Shape, TensorType
-from schema.ops.base import Arrays, Types, require
-
-FLOATS = frozenset(np.dtype(t) for t in ("float16", "float32", "float64"))
-INTEGERS = frozenset(np.dtype(t) for t in "int8 uint8 int16 uint16 int32 uint32 int64 uint64".split())
-INDICES = frozenset(np.dtype(t) for t in ("int32", "int64"))
-QUANTIZED = frozenset(np.dtype(t) for t in ("int8", "uint8", "int16"))
-ALL = FLOATS | INTEGERS | {np.dtype(bool)}
+from schema.ops.base import Arrays, require
+from schema.ops.dtypes import INTEGERS, require_dtype
 
 
-def check_dtype(tensor: TensorType, allowed: Iterable[np.dtype] = ALL, what: str = "the input") -> None:
-    """UnsupportedError where the op has no meaning for the tensor's dtype."""
-    if tensor.dtype not in allowed:
-        names = ", ".join(sorted(str(t) for t in allowed))
-        raise UnsupportedError(f"{what} is {tensor.dtype}, not one of {names}")
+def product(dims: Iterable[int]) -> int:
+    """The product as a Python int, which cannot overflow."""
+    return math.prod(int(dim) for dim in dims)
 
 
-def check_same_dtype(tensors: Sequence[TensorType]) -> None:
-    for tensor in tensors[1:]:
-        require(tensor.dtype == tensors[0].dtype, f"inputs are {tensors[0].dtype} and {tensor.dtype}, not of one dtype")
+def elements(tensor: TensorType) -> int | None:
+    """How many elements a tensor has; None where an unknown dim decides."""
+    if tensor.shape is None:
+        return None
+    known = product(dim for dim in tensor.shape if dim is not None)
+    return known if known == 0 or None not in tensor.shape else None
 
 
-def product(dims: Iterable[int | None]) -> int | None:
-    """The number of elements as a Python int, which cannot overflow; None where a dim is unknown (and none is 0)."""
-    total, known = 1, True
-    for dim in dims:
-        if dim is None:
-            known = False
-        else:
-            total *= int(dim)
-    return total if known or total == 0 else None
+def require_one_element(tensor: TensorType, what: str) -> None:
+    require(elements(tensor) in (1, None), f"{what} is {tensor}, not one number")
 
 
 def unknown(rank: int | None) -> Shape | None:
@@ -64,26 +53,26 @@ def length(operand: TensorType, what: str) -> int | None:
     return operand.shape[0] if operand.shape else 1
 
 
-def integers(inputs: Types, values: Arrays, index: int, what: str) -> list[int] | None:
+def integers(op: str, inputs: Sequence[TensorType], values: Arrays, index: int, what: str) -> list[int] | None:
     """The integers of a scalar or 1-D operand, None where they are unknown."""
     operand = inputs[index]
-    check_dtype(operand, INDICES, what)
+    require_dtype(op, what, operand, INTEGERS)
     length(operand, what)
     value = values[index]
     return None if value is None else [int(v) for v in np.ravel(value)]
 
 
-def integer(inputs: Types, values: Arrays, index: int, what: str) -> int | None:
+def integer(op: str, inputs: Sequence[TensorType], values: Arrays, index: int, what: str) -> int | None:
     """The integer of an operand of one element, None where it is unknown."""
-    require(length(inputs[index], what) in (1, None), f"{what} is {inputs[index]}, not one integer")
-    found = integers(inputs, values, index, what)
+    require_one_element(inputs[index], what)
+    found = integers(op, inputs, values, index, what)
     return None if found is None else found[0]
 
 
-def pairs(inputs: Types, values: Arrays, index: int, what: str) -> list[tuple[int, int]] | None:
+def pairs(op: str, inputs: Sequence[TensorType], values: Arrays, index: int, what: str) -> list[tuple[int, int]] | None:
     """An operand of shape (n, 2), such as paddings, as n pairs (before, after) >= 0; None where it is unknown."""
     operand = inputs[index]
-    check_dtype(operand, INDICES, what)
+    require_dtype(op, what, operand, INTEGERS)
     if operand.shape is not None:
         require(len(operand.shape) == 2 and operand.shape[1] in (2, None), f"{what} are {operand}, not n x 2")
     value = values[index]

@@ -7,7 +7,8 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import AxisAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, check_same_dtype, merge, normalize_axis
+from schema.ops.dtypes import ANY, require_dtype, require_same_dtype
+from schema.ops.operands import merge, normalize_axis
 
 
 class Pack(Op):
@@ -17,8 +18,8 @@ class Pack(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        check_dtype(inputs[0])
-        check_same_dtype(inputs)
+        require_dtype(cls.name, "input", inputs[0], ANY)
+        require_same_dtype(cls.name, *inputs)
         known = [x for x in inputs if x.shape is not None]
         if not known:
             return [TensorType(None, inputs[0].dtype)]

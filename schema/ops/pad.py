@@ -13,7 +13,7 @@ class Pad(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        return [TensorType(infer_padded(inputs, values)[0], inputs[0].dtype)]
+        return [TensorType(infer_padded(cls.name, inputs, values)[0], inputs[0].dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from schema.graph import Shape, TensorType
-from schema.ops.base import Arrays, Types
-from schema.ops.operands import check_dtype, merge, pairs
+from schema.ops.base import Arrays
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import merge, pairs
+
+Pair = tuple[int, int]
 
 
-def infer_padded(inputs: Types, values: Arrays) -> tuple[Shape | None, list[tuple[int, int]] | None]:
+def infer_padded(op: str, inputs: Sequence[TensorType], values: Arrays) -> tuple[Shape | None, list[Pair] | None]:
     """(shape of the padded x, paddings where known) for (x, paddings int[rank, 2], ...)."""
     x, paddings = inputs[0], inputs[1]
-    check_dtype(x)
-    amounts = pairs(inputs, values, 1, "paddings")
+    require_dtype(op, "input", x, ANY)
+    amounts = pairs(op, inputs, values, 1, "paddings")
     rank = merge(x.rank, None if paddings.shape is None else paddings.shape[0], "ranks of x and paddings")
     if rank is None:
         return None, amounts
@@ -27,5 +32,6 @@ def zero_of(tensor: TensorType) -> int:
     return 0 if tensor.quantization is None else int(tensor.quantization.zero_point[0])
 
 
-def pad_constant(x: np.ndarray, paddings: np.ndarray, value) -> np.ndarray:
+def pad_constant(x: np.ndarray, paddings: Iterable[Sequence[int]], value) -> np.ndarray:
+    """x with the value `before` and `after` each axis."""
     return np.pad(x, [(int(b), int(a)) for b, a in paddings], constant_values=value)

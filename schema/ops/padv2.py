@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from schema.graph import TensorType
-from schema.ops.base import Op, require
-from schema.ops.operands import check_same_dtype, product
+from schema.ops.base import Op
+from schema.ops.dtypes import require_same_dtype
+from schema.ops.operands import require_one_element
 from schema.ops.padding import infer_padded, pad_constant
 
 
@@ -20,9 +21,9 @@ class PadV2(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, value = inputs[0], inputs[2]
-        check_same_dtype([x, value])
-        require(value.shape is None or product(value.shape) in (1, None), f"the value to pad with is {value}")
-        return [TensorType(infer_padded(inputs, values)[0], x.dtype)]
+        require_same_dtype(cls.name, x, value)
+        require_one_element(value, "the value to pad with")
+        return [TensorType(infer_padded(cls.name, inputs, values)[0], x.dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

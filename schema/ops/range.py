@@ -11,9 +11,10 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import INDICES, check_dtype, check_same_dtype, product
+from schema.ops.dtypes import INTEGERS, require_dtype, require_same_dtype
+from schema.ops.operands import require_one_element
 
-ALLOWED = INDICES | {np.dtype(np.float32), np.dtype(np.float64)}
+ALLOWED = INTEGERS.union(map(np.dtype, (np.float32, np.float64)))
 
 
 class Range(Op):
@@ -22,10 +23,10 @@ class Range(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        check_dtype(inputs[0], ALLOWED)
-        check_same_dtype(inputs)
+        require_dtype(cls.name, "input", inputs[0], ALLOWED)
+        require_same_dtype(cls.name, *inputs)
         for operand in inputs:
-            require(operand.shape is None or product(operand.shape) in (1, None), f"{operand} is not one number")
+            require_one_element(operand, "start, limit or delta")
         size = None if any(v is None for v in values) else count(*values)
         return [TensorType((size,), inputs[0].dtype)]
 

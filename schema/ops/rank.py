@@ -13,7 +13,7 @@ class Rank(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        return [TensorType((), np.int32)]
+        return [TensorType((), np.dtype(np.int32))]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

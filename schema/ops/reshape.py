@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, product, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import elements, integers, length, product, unknown
 
 
 class Reshape(Op):
@@ -16,15 +17,15 @@ class Reshape(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        target = integers(inputs, values, 1, "the shape")
+        require_dtype(cls.name, "input", x, ANY)
+        target = integers(cls.name, inputs, values, 1, "the shape")
         if target is None:
             return [TensorType(unknown(length(inputs[1], "the shape")), x.dtype)]
         require(
             target.count(-1) <= 1 and min(target, default=0) >= -1,
             f"{target} is no shape: one -1 at most, the rest >= 0",
         )
-        total = None if x.shape is None else product(x.shape)
+        total = elements(x)
         rest = product(d for d in target if d != -1)
         if -1 not in target:
             require(total in (None, rest), f"{x} does not reshape to {target}")

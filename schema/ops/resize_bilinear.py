@@ -10,7 +10,7 @@ import numpy as np
 
 from schema.ops.attributes import ResizeAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import FLOATS, QUANTIZED
+from schema.ops.dtypes import AFFINE, FLOATS
 from schema.ops.resizing import infer_resized, pixel_scale
 
 ONE = 1 << 10
@@ -30,7 +30,7 @@ class ResizeBilinear(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        return infer_resized(inputs, values, FLOATS | QUANTIZED)
+        return infer_resized(cls.name, inputs, values, FLOATS | AFFINE)
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

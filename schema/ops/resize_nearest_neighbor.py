@@ -10,7 +10,7 @@ import numpy as np
 from schema.fixedpoint import round_half_away
 from schema.ops.attributes import ResizeAttributes
 from schema.ops.base import Op
-from schema.ops.operands import ALL
+from schema.ops.dtypes import ANY
 from schema.ops.resizing import infer_resized, pixel_scale
 
 
@@ -21,7 +21,7 @@ class ResizeNearestNeighbor(Op):
 
     @classmethod
     def infer(cls, attributes, inputs, values):
-        return infer_resized(inputs, values, ALL)
+        return infer_resized(cls.name, inputs, values, ANY)
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

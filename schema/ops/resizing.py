@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.attributes import ResizeAttributes
-from schema.ops.base import Arrays, Types, require
-from schema.ops.operands import check_dtype, integers, length
+from schema.ops.base import Arrays, require
+from schema.ops.dtypes import require_dtype
+from schema.ops.operands import integers, length
 
 
-def infer_resized(inputs: Types, values: Arrays, allowed) -> list[TensorType]:
+def infer_resized(
+    op: str, inputs: Sequence[TensorType], values: Arrays, allowed: Collection[np.dtype]
+) -> list[TensorType]:
     """(x NHWC, size int[2]) -> NHWC."""
     x = inputs[0]
-    check_dtype(x, allowed)
+    require_dtype(op, "input", x, allowed)
     require(length(inputs[1], "size") in (2, None), f"size is {inputs[1]}, not height and width")
-    size = integers(inputs, values, 1, "size") or (None, None)
+    size = integers(op, inputs, values, 1, "size") or (None, None)
     require(all(s is None or s > 0 for s in size), f"a size of {size}")
     if x.shape is None:
         return [TensorType((None, *size, None), x.dtype)]

@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, normalize_axis
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, normalize_axis
 
 
 class ReverseV2(Op):
@@ -16,8 +17,8 @@ class ReverseV2(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        axes = integers(inputs, values, 1, "axes")
+        require_dtype(cls.name, "input", x, ANY)
+        axes = integers(cls.name, inputs, values, 1, "axes")
         if axes is not None and x.rank is not None:
             normalized = [normalize_axis(axis, x.rank) for axis in axes]
             require(len(set(normalized)) == len(axes), f"axes {axes} name one twice")

@@ -7,7 +7,7 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.base import Op
 from schema.ops.broadcasting import broadcast_shapes
-from schema.ops.operands import check_dtype, check_same_dtype
+from schema.ops.dtypes import ANY, require_dtype, require_same_dtype
 
 
 class SelectV2(Op):
@@ -17,9 +17,9 @@ class SelectV2(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         condition, a, b = inputs
-        check_dtype(condition, [np.dtype(bool)], "the condition")
-        check_dtype(a)
-        check_same_dtype([a, b])
+        require_dtype(cls.name, "the condition", condition, [np.dtype(bool)])
+        require_dtype(cls.name, "input", a, ANY)
+        require_same_dtype(cls.name, a, b)
         return [TensorType(broadcast_shapes(condition.shape, a.shape, b.shape), a.dtype)]
 
     @classmethod

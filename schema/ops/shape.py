@@ -8,7 +8,7 @@ from schema.errors import UnsupportedError
 from schema.graph import TensorType
 from schema.ops.attributes import DTypeAttributes
 from schema.ops.base import Op
-from schema.ops.operands import INDICES
+from schema.ops.dtypes import INTEGERS
 
 
 class Shape(Op):
@@ -17,7 +17,7 @@ class Shape(Op):
 
     @classmethod
     def check(cls, attributes):
-        if attributes.dtype not in INDICES:
+        if attributes.dtype not in INTEGERS:
             raise UnsupportedError(f"a shape as {attributes.dtype}, not int32 or int64")
 
     @classmethod

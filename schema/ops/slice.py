@@ -9,7 +9,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge
 
 
 class Slice(Op):
@@ -19,22 +20,22 @@ class Slice(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        begin, size = integers(inputs, values, 1, "begin"), integers(inputs, values, 2, "size")
+        require_dtype(cls.name, "input", x, ANY)
+        begin, size = integers(cls.name, inputs, values, 1, "begin"), integers(cls.name, inputs, values, 2, "size")
         rank = x.rank
         for index, what in ((1, "begin"), (2, "size")):
             rank = merge(rank, length(inputs[index], what), f"ranks of x and {what}")
         if rank is None:
             return [TensorType(None, x.dtype)]
         dims = (None,) * rank if x.shape is None else x.shape
-        begin, size = begin or [None] * rank, size or [None] * rank
-        return [TensorType(tuple(map(extent, dims, begin, size)), x.dtype)]
+        nothing = [None] * rank
+        return [TensorType(tuple(map(extent, dims, begin or nothing, size or nothing)), x.dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
         begin, size = ([int(v) for v in np.ravel(a)] for a in arrays[1:])
-        stops = [b + extent(d, b, s) for d, b, s in zip(x.shape, begin, size, strict=True)]
+        stops = [d if s == -1 else b + s for d, b, s in zip(x.shape, begin, size, strict=True)]
         return [x[tuple(map(slice, begin, stops))].copy()]
 
 

@@ -1,6 +1,7 @@
 """SPACE_TO_BATCH_ND: (x [N, m axes, rest], block int[m], paddings int[m, 2]) -> phases of x in the batch.
 
-As tf.space_to_batch_nd. x is padded with zeros (quantized: zero points); output batch index = (phase within the block, row by row) * N + n.
+As tf.space_to_batch_nd. x is padded with zeros (quantized: zero points); output batch index = (phase within the
+block, row by row) * N + n.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge, pairs, product
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge, pairs, product
 from schema.ops.padding import pad_constant, zero_of
 
 
@@ -20,8 +22,8 @@ class SpaceToBatchNd(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        block, paddings = integers(inputs, values, 1, "block"), pairs(inputs, values, 2, "paddings")
+        require_dtype(cls.name, "input", x, ANY)
+        block, paddings = integers(cls.name, inputs, values, 1, "block"), pairs(cls.name, inputs, values, 2, "paddings")
         axes = length(inputs[1], "block")
         axes = merge(axes, None if inputs[2].shape is None else inputs[2].shape[0], "lengths of block and paddings")
         require(block is None or min(block, default=1) > 0, f"blocks of {block}")

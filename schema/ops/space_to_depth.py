@@ -10,7 +10,7 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import BlockSizeAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype
+from schema.ops.dtypes import ANY, require_dtype
 
 
 class SpaceToDepth(Op):
@@ -24,7 +24,7 @@ class SpaceToDepth(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, block = inputs[0], attributes.block_size
-        check_dtype(x)
+        require_dtype(cls.name, "input", x, ANY)
         if x.shape is None:
             return [TensorType((None,) * 4, x.dtype)]
         require(x.rank == 4, f"the input is {x}, not NHWC")

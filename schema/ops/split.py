@@ -7,7 +7,8 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import SplitAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integer, normalize_axis, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integer, normalize_axis, unknown
 
 
 class Split(Op):
@@ -23,8 +24,8 @@ class Split(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[1]
-        check_dtype(x)
-        axis = integer(inputs, values, 0, "the axis")
+        require_dtype(cls.name, "input", x, ANY)
+        axis = integer(cls.name, inputs, values, 0, "the axis")
         shape = unknown(x.rank)
         if axis is not None and x.shape is not None:
             axis = normalize_axis(axis, x.rank)

@@ -10,7 +10,8 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import SplitAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integer, integers, length, normalize_axis, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integer, integers, length, normalize_axis, unknown
 
 
 class SplitV(Op):
@@ -26,11 +27,11 @@ class SplitV(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
+        require_dtype(cls.name, "input", x, ANY)
         count = length(inputs[1], "sizes")
         require(count in (None, attributes.num), f"{count} sizes for {attributes.num} outputs")
-        sizes = integers(inputs, values, 1, "sizes")
-        axis = integer(inputs, values, 2, "the axis")
+        sizes = integers(cls.name, inputs, values, 1, "sizes")
+        axis = integer(cls.name, inputs, values, 2, "the axis")
         if axis is None or x.shape is None:
             return [TensorType(unknown(x.rank), x.dtype)] * attributes.num
         axis = normalize_axis(axis, x.rank)
@@ -42,8 +43,8 @@ class SplitV(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x, axis = arrays[0], int(np.ravel(arrays[2])[0])
-        sizes = complete([int(s) for s in np.ravel(arrays[1])], x.shape[axis])
-        return [np.ascontiguousarray(part) for part in np.split(x, np.cumsum(sizes)[:-1], axis)]
+        ends = np.cumsum(np.array(complete([int(s) for s in np.ravel(arrays[1])], x.shape[axis]), np.int64))
+        return [np.ascontiguousarray(part) for part in np.split(x, ends[:-1], axis)]
 
 
 def complete(sizes: list[int], total: int | None) -> list[int | None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from schema.graph import TensorType
 from schema.ops.attributes import SqueezeAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, normalize_axis
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import normalize_axis
 
 
 class Squeeze(Op):
@@ -15,7 +16,7 @@ class Squeeze(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
+        require_dtype(cls.name, "input", x, ANY)
         if x.shape is None or (not attributes.axes and None in x.shape):
             return [TensorType(None, x.dtype)]
         axes = squeezed(attributes, x.shape)

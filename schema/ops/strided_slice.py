@@ -1,6 +1,4 @@
-"""STRIDED_SLICE: (x, begin int[n], end int[n], strides int[n]) -> x[begin:end:stride, ...].
-
-As tf.strided_slice, all masks.
+"""STRIDED_SLICE: (x, begin int[n], end int[n], strides int[n]) -> x[begin:end:stride, ...] (tf.strided_slice).
 
 Entry i of the operands speaks of one axis; bit i of a mask changes it, in this order of precedence: ellipsis_mask: it
 stands for all axes that no other entry names; new_axis_mask: it adds an axis of 1; shrink_axis_mask: it picks index
@@ -17,16 +15,15 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import StridedSliceAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge
 
 
-class Entry(NamedTuple):
-    """What becomes of one axis. kind: "slice", "whole", "new" or "shrink"; the numbers are None where unknown."""
+class Axis(NamedTuple):
+    """What becomes of one axis. kind: "slice", "whole", "new" or "shrink"; entry: where the operands speak of it."""
 
     kind: str
-    begin: int | None = None  # None also where masked: see begin_masked
-    end: int | None = None
-    stride: int | None = None
+    entry: int = -1
     begin_masked: bool = False
     end_masked: bool = False
 
@@ -44,91 +41,93 @@ class StridedSlice(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
+        require_dtype(cls.name, "input", x, ANY)
         operands, count = [], None
         for index, what in ((1, "begin"), (2, "end"), (3, "strides")):
-            operands.append(integers(inputs, values, index, what))
+            operands.append(integers(cls.name, inputs, values, index, what))
             count = merge(count, length(inputs[index], what), "lengths of begin, end and strides")
+        strides = operands[2]
+        require(strides is None or 0 not in strides, f"strides {strides}")
         if count is None or x.shape is None:
             return [TensorType(None, x.dtype)]
         shape: list[int | None] = []
         dims = iter(x.shape)
-        for entry in entries(attributes, *(o or [None] * count for o in operands), x.rank):
-            if entry.kind == "new":
+        for axis in axes(attributes, count, x.rank):
+            if axis.kind == "new":
                 shape.append(1)
                 continue
             dim = next(dims)
-            if entry.kind == "whole":
+            begin, end, stride = (None if o is None else o[axis.entry] for o in operands)
+            if axis.kind == "whole":
                 shape.append(dim)
-            elif entry.kind == "shrink":
-                require(entry.stride is None or entry.stride > 0, f"stride {entry.stride} where one index is picked")
-                if dim is not None and entry.begin is not None:
-                    require(-dim <= entry.begin < dim, f"index {entry.begin} is outside of an axis of {dim}")
+            elif axis.kind == "slice":
+                shape.append(extent(dim, axis, begin, end, stride))
             else:
-                shape.append(extent(dim, entry))
+                require(stride is None or stride > 0, f"stride {stride} where one index is picked")
+                if dim is not None and begin is not None:
+                    require(-dim <= begin < dim, f"index {begin} is outside of an axis of {dim}")
         return [TensorType(tuple(shape), x.dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
-        index: list = []
+        operands = [[int(v) for v in np.ravel(a)] for a in arrays[1:]]
+        picked: list[slice | int | None] = []
         dims = iter(x.shape)
-        for entry in entries(attributes, *([int(v) for v in np.ravel(a)] for a in arrays[1:]), x.ndim):
-            if entry.kind == "new":
-                index.append(np.newaxis)
+        for axis in axes(attributes, len(operands[0]), x.ndim):
+            if axis.kind == "new":
+                picked.append(np.newaxis)
                 continue
             dim = next(dims)
-            if entry.kind == "whole":
-                index.append(slice(None))
-            elif entry.kind == "shrink":
-                index.append(entry.begin)
+            begin, end, stride = (o[axis.entry] for o in operands) if axis.kind != "whole" else (0, dim, 1)
+            if axis.kind == "shrink":
+                picked.append(begin)
             else:
-                begin, end = bounds(dim, entry)
-                index.append(slice(begin, None if end < 0 else end, entry.stride))
-        return [np.array(x[tuple(index)], order="C")]
+                begin, end = bounds(dim, axis, begin, end, stride)
+                picked.append(slice(begin, None if end < 0 else end, stride))
+        return [np.array(x[tuple(picked)], order="C")]
 
 
-def entries(attributes: StridedSliceAttributes, begin: list, end: list, strides: list, rank: int) -> list[Entry]:
-    """One Entry for each axis of x, in order, and for each new axis."""
+def axes(attributes: StridedSliceAttributes, count: int, rank: int) -> list[Axis]:
+    """One Axis for each axis of x, in order, and for each new axis."""
 
     def bit(mask: int, i: int) -> bool:
         return bool(mask >> i & 1)
 
-    count = len(begin)
-    named = sum(not bit(attributes.ellipsis_mask | attributes.new_axis_mask, i) for i in range(count))
+    added = attributes.ellipsis_mask | attributes.new_axis_mask
+    named = sum(not bit(added, i) for i in range(count))
     require(named <= rank, f"{named} axes are sliced of a tensor of rank {rank}")
-    whole = [Entry("whole")] * (rank - named)
-    result: list[Entry] = []
+    whole = [Axis("whole")] * (rank - named)
+    result: list[Axis] = []
     for i in range(count):
         if bit(attributes.ellipsis_mask, i):
             result += whole
             whole = []
         elif bit(attributes.new_axis_mask, i):
-            result.append(Entry("new"))
+            result.append(Axis("new"))
+        elif bit(attributes.shrink_axis_mask, i):
+            result.append(Axis("shrink", i))
         else:
-            kind = "shrink" if bit(attributes.shrink_axis_mask, i) else "slice"
-            require(strides[i] != 0, "a stride of 0")
-            masked = bit(attributes.begin_mask, i), bit(attributes.end_mask, i)
-            result.append(Entry(kind, begin[i], end[i], strides[i], *masked))
+            result.append(Axis("slice", i, bit(attributes.begin_mask, i), bit(attributes.end_mask, i)))
     return result + whole
 
 
-def bounds(dim: int, entry: Entry) -> tuple[int, int]:
+def bounds(dim: int, axis: Axis, begin: int, end: int, stride: int) -> tuple[int, int]:
     """(first index, index past the last one) of a slice, clamped to the axis as TF does; past the front is -1."""
-    low, high = (0, dim) if entry.stride > 0 else (-1, dim - 1)
+    low, high = (0, dim) if stride > 0 else (-1, dim - 1)
 
     def clamp(at: int) -> int:
         return min(max(at + dim if at < 0 else at, low), high)
 
-    first, last = (low, high) if entry.stride > 0 else (high, low)
-    return (first if entry.begin_masked else clamp(entry.begin)), (last if entry.end_masked else clamp(entry.end))
+    first, last = (low, high) if stride > 0 else (high, low)
+    return (first if axis.begin_masked else clamp(begin)), (last if axis.end_masked else clamp(end))
 
 
-def extent(dim: int | None, entry: Entry) -> int | None:
-    """How many elements a slice keeps."""
-    if entry.begin_masked and entry.end_masked and entry.stride in (1, -1):
+def extent(dim: int | None, axis: Axis, begin: int | None, end: int | None, stride: int | None) -> int | None:
+    """How many elements a slice keeps; None where something that matters is unknown."""
+    if axis.begin_masked and axis.end_masked and stride in (1, -1):
         return dim
-    unknown = (entry.begin is None and not entry.begin_masked) or (entry.end is None and not entry.end_masked)
-    if dim is None or entry.stride is None or unknown:
+    begin, end = 0 if axis.begin_masked else begin, 0 if axis.end_masked else end
+    if dim is None or begin is None or end is None or stride is None:
         return None
-    return len(range(*bounds(dim, entry), entry.stride))
+    return len(range(*bounds(dim, axis, begin, end, stride), stride))

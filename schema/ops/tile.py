@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge, unknown
 
 
 class Tile(Op):
@@ -16,8 +17,8 @@ class Tile(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        multiples = integers(inputs, values, 1, "multiples")
+        require_dtype(cls.name, "input", x, ANY)
+        multiples = integers(cls.name, inputs, values, 1, "multiples")
         rank = merge(x.rank, length(inputs[1], "multiples"), "ranks of x and multiples")
         require(multiples is None or min(multiples, default=0) >= 0, f"multiples {multiples} are negative")
         if multiples is None or x.shape is None:

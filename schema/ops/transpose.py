@@ -6,7 +6,8 @@ import numpy as np
 
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, integers, length, merge, normalize_axis, unknown
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import integers, length, merge, normalize_axis, unknown
 
 
 class Transpose(Op):
@@ -16,12 +17,12 @@ class Transpose(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
-        perm = integers(inputs, values, 1, "the permutation")
+        require_dtype(cls.name, "input", x, ANY)
+        perm = integers(cls.name, inputs, values, 1, "the permutation")
         rank = merge(
             x.rank, length(inputs[1], "the permutation") if perm is None else len(perm), "ranks of x and permutation"
         )
-        if perm is None:
+        if perm is None or rank is None:
             return [TensorType(unknown(rank), x.dtype)]
         axes = [normalize_axis(axis, rank) for axis in perm]
         require(sorted(axes) == list(range(rank)), f"{perm} is no permutation of {rank} axes")

@@ -7,7 +7,8 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.attributes import UnpackAttributes
 from schema.ops.base import Op, require
-from schema.ops.operands import check_dtype, normalize_axis
+from schema.ops.dtypes import ANY, require_dtype
+from schema.ops.operands import normalize_axis
 
 
 class Unpack(Op):
@@ -22,7 +23,7 @@ class Unpack(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        check_dtype(x)
+        require_dtype(cls.name, "input", x, ANY)
         shape = None
         if x.shape is not None:
             axis = normalize_axis(attributes.axis, x.rank)
