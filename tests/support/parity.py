@@ -1,0 +1,97 @@
+"""Comparison of an op's reference with LiteRT's: all bytes for integers, a relative error for floats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from schema import Quantization, TensorType, ops
+from tests.support import litert
+from tests.support.litert import Operand
+
+
+def run_reference(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    quantizations: Sequence[Quantization | None] = (None,),
+) -> list[np.ndarray]:
+    """Check, infer and run one op of the schema; what `infer` says must be what `reference` gives.
+
+    quantizations: of the outputs.
+    """
+    kind = ops.get(op)
+    kind.check(attributes)
+    types = [None if o is None else o.type for o in inputs]
+    values = [None if o is None else o.value for o in inputs]
+    inferred = kind.infer(attributes, types, values)
+    outputs = [TensorType(t.shape, t.dtype, q) for t, q in zip(inferred, quantizations, strict=True)]
+    results = kind.reference(attributes, values, types, outputs)
+    for result, expected in zip(results, outputs, strict=True):
+        assert isinstance(result, np.ndarray)
+        assert TensorType(result.shape, result.dtype) == TensorType(expected.shape, expected.dtype)
+    _check_partial_inference(op, attributes, types, values, outputs)
+    return results
+
+
+def _check_partial_inference(op: str, attributes: Any, types: Any, values: Any, outputs: list[TensorType]) -> None:
+    """With dimensions, ranks or values unknown, `infer` must still agree with what it says when all is known."""
+    kind = ops.get(op)
+    blind = [None] * len(types)
+    dims = [t and TensorType((None,) * len(t.shape), t.dtype, t.quantization) for t in types]
+    batch = [t and TensorType((None, *t.shape[1:]), t.dtype, t.quantization) for t in types]
+    ranks = [t and TensorType(None, t.dtype, t.quantization) for t in types]
+    for given, known in ((types, blind), (dims, blind), (batch, values), (ranks, blind), (ranks, values)):
+        for less, full in zip(kind.infer(attributes, given, known), outputs, strict=True):
+            assert less.dtype == full.dtype
+            if less.shape is not None:
+                assert len(less.shape) == len(full.shape)
+                assert all(a in (None, b) for a, b in zip(less.shape, full.shape, strict=True)), (less, full)
+
+
+def assert_parity(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    output: Quantization | None = None,
+    *,
+    tolerance: float = 1e-6,
+) -> np.ndarray:
+    """Our reference against LiteRT's reference kernel; returns the result.
+
+    Integers are equal to the bit. Floats differ by at most `tolerance` times the largest magnitude of the output.
+    """
+    (ours,) = assert_all_parity(op, attributes, inputs, (output,), tolerance=tolerance)
+    return ours
+
+
+def assert_all_parity(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Quantization | None],
+    *,
+    tolerance: float = 1e-6,
+) -> list[np.ndarray]:
+    """assert_parity for ops of several outputs, whose quantizations are given."""
+    ours = run_reference(op, attributes, inputs, outputs)
+    kinds = [TensorType(None, array.dtype, q) for array, q in zip(ours, outputs, strict=True)]
+    for mine, theirs in zip(ours, litert.run(op, attributes, inputs, kinds), strict=True):
+        assert theirs.dtype == mine.dtype
+        assert theirs.shape == mine.shape
+        if mine.dtype.kind == "f":
+            assert_close(mine, theirs, tolerance)
+        else:
+            np.testing.assert_array_equal(mine, theirs)
+    return ours
+
+
+def assert_close(ours: np.ndarray, expected: np.ndarray, tolerance: float = 1e-6) -> None:
+    """Floats equal within `tolerance` times the largest finite magnitude; infinities and NaN where they are expected."""
+    expected = np.asarray(expected)
+    assert ours.shape == expected.shape
+    finite = np.isfinite(expected)
+    largest = np.abs(expected[finite]).max(initial=np.finfo(np.float32).tiny)
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=tolerance * largest)
