@@ -43,7 +43,7 @@ class Gather(Op):
         axis, batch_dims = resolve(attributes, x.ndim, indices.ndim)
         check_indices(indices, x.shape[axis])
         if batch_dims == 0:
-            return [np.take(x, indices, axis)]
+            return [np.asarray(np.take(x, indices, axis))]
         batch = x.shape[:batch_dims]
         inner = indices.shape[batch_dims:]
         flat_x = x.reshape(int(np.prod(batch)), *x.shape[batch_dims:])

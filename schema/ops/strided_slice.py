@@ -57,10 +57,11 @@ class StridedSlice(Op):
                 shape.append(1)
                 continue
             dim = next(dims)
-            begin, end, stride = (None if o is None else o[axis.entry] for o in operands)
             if axis.kind == "whole":
                 shape.append(dim)
-            elif axis.kind == "slice":
+                continue
+            begin, end, stride = (None if o is None else o[axis.entry] for o in operands)
+            if axis.kind == "slice":
                 shape.append(extent(dim, axis, begin, end, stride))
             else:
                 require(stride is None or stride > 0, f"stride {stride} where one index is picked")
@@ -79,12 +80,16 @@ class StridedSlice(Op):
                 picked.append(np.newaxis)
                 continue
             dim = next(dims)
-            begin, end, stride = (o[axis.entry] for o in operands) if axis.kind != "whole" else (0, dim, 1)
+            if axis.kind == "whole":
+                picked.append(slice(None))
+                continue
+            begin, end, stride = (o[axis.entry] for o in operands)
             if axis.kind == "shrink":
                 picked.append(begin)
-            else:
-                begin, end = bounds(dim, axis, begin, end, stride)
-                picked.append(slice(begin, None if end < 0 else end, stride))
+                continue
+            kept = range(*bounds(dim, axis, begin, end, stride), stride)
+            # A negative stop would count from the end.
+            picked.append(slice(kept.start, kept.stop if kept.stop >= 0 else None, stride) if kept else slice(0, 0))
         return [np.array(x[tuple(picked)], order="C")]
 
 
