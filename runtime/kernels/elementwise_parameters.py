@@ -1,0 +1,34 @@
+"""Parameter blocks of the elementwise kernels (no numba here)."""
+
+from runtime.kernels.parameters import ParameterBlock
+
+_WALK = [
+    "a",
+    "b",
+    "output",
+    "inner",  # elements of the innermost run
+    "a_step",  # 1, or 0 where `a` is broadcast along the run
+    "b_step",
+    "chunk",  # elements of a run that one tile computes
+    "chunks",  # tiles of a run
+    "outer_rank",
+    "outer",  # int64 array: sizes of the outer dimensions
+    "a_strides",  # int64 arrays: elements
+    "b_strides",
+]
+
+# What is computed is clamped to low..high.
+BINARY = ParameterBlock("BINARY", [*_WALK, "low", "high"], floats=["low", "high"])
+
+# table: int8, output for each pair, at 256 * (a + 128) + (b + 128).
+BINARY_TABLE = ParameterBlock("BINARY_TABLE", [*_WALK, "table"])
+
+# A tile is `chunk` consecutive elements of `count`.
+UNARY = ParameterBlock("UNARY", ["input", "output", "count", "chunk", "alpha", "beta"], floats=["alpha", "beta"])
+
+# table: output for each int8, at x + 128.
+UNARY_TABLE = ParameterBlock("UNARY_TABLE", ["input", "output", "count", "chunk", "table"])
+
+QUANTIZE = ParameterBlock(
+    "QUANTIZE", ["input", "output", "count", "chunk", "scale", "zero_point"], floats=["scale", "zero_point"]
+)

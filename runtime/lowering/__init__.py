@@ -1,0 +1,1 @@
+"""From a node with known shapes to kernel calls: kernel choice, packed weights, parameters. Nothing here needs numba."""

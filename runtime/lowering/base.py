@@ -1,0 +1,113 @@
+"""What a lowering sees and what it gives back. Lowerings know nothing of memory plans or threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.parameters import ParameterBlock
+from schema.graph import Node, Tensor, TensorType
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Address:
+    """The place of a tensor's data, `offset` bytes in: a number only once the plan's arena is laid out."""
+
+    tensor: Tensor
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel over `tiles` tiles, taken `grain` at a time by the workers.
+
+    family: the module under runtime/kernels that holds `symbol`. Parameters may be numbers, Addresses, or arrays (their address is
+    passed, and they are kept alive). scratch: bytes of working memory that each worker needs.
+    """
+
+    family: str
+    symbol: str
+    block: ParameterBlock
+    params: Mapping[str, Any]
+    tiles: int
+    grain: int = 1
+    scratch: int = 0
+
+
+@dataclass
+class PackedWeights:
+    """Arrays that lowerings derive from constants, made once per model and shared by all its plans."""
+
+    arrays: dict[Any, np.ndarray] = field(default_factory=dict)
+
+    def get(self, key: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
+        if key not in self.arrays:
+            self.arrays[key] = aligned(make())
+        return self.arrays[key]
+
+
+@dataclass(frozen=True)
+class LoweringContext:
+    """A node whose shapes are all known. Types are static; a constant operand has no Address but an array."""
+
+    node: Node
+    inputs: Sequence[TensorType | None]
+    outputs: Sequence[TensorType]
+    values: Sequence[np.ndarray | None]  # of constants and of folded shape arithmetic
+    requantization: str
+    weights: PackedWeights
+
+    @property
+    def attributes(self) -> Any:
+        return self.node.attributes
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """The value of an input that is known before the model runs, else None."""
+        return self.values[index] if index < len(self.values) else None
+
+    def input(self, index: int) -> Address | np.ndarray:
+        """Where the kernel finds an input: an Address, or the (packed, aligned) array of a constant."""
+        tensor = self.node.inputs[index]
+        value = self.values[index]
+        if tensor is None:
+            raise ValueError(f"{self.node} has no input {index}")
+        return Address(tensor) if value is None else self.packed("plain", lambda: value, index)
+
+    def output(self, index: int = 0) -> Address:
+        return Address(self.node.outputs[index])
+
+    def packed(self, layout: Any, make: Callable[[], np.ndarray], index: int = 1) -> np.ndarray:
+        """The array that `make` derives from constant input `index`, 64-byte aligned, made once per model.
+
+        `layout` names the derivation together with all it depends on but the constants themselves. Values that are no constants of
+        the file (folded shape arithmetic) are not cached.
+        """
+        tensor = self.node.inputs[index]
+        if tensor is None or not tensor.is_constant:
+            return aligned(make())
+        return self.weights.get((id(self.node), id(tensor), layout), make)
+
+    def derived(self, layout: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """As `packed`, for what follows from attributes and quantization alone: tables, multipliers."""
+        return self.weights.get((id(self.node), layout), make)
+
+
+Lowering = Callable[[LoweringContext], "list[Call] | None"]
+"""Calls that compute the node, or None where there is no kernel for this case: the planner then runs the reference."""
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A C-contiguous copy (or the array itself, where it already is) that starts at a multiple of 64 bytes."""
+    array = np.ascontiguousarray(array)
+    if array.ctypes.data % ALIGNMENT == 0:
+        return array
+    raw = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    copy = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

@@ -1,0 +1,60 @@
+"""Binary ops with broadcasting: float32 by arithmetic, int8 by a table of all pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.elementwise_parameters import BINARY, BINARY_TABLE
+from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering.broadcasting import CHUNK, Broadcast, broadcast
+from schema import ops
+from schema.graph import TensorType
+from schema.ops.attributes import activation_range
+
+FLOAT = "runtime.kernels.elementwise"
+LOOKUP = "runtime.kernels.lookup"
+
+
+def lower(context: LoweringContext) -> list[Call] | None:
+    output = context.outputs[0]
+    walk = broadcast([t.shape for t in context.inputs if t is not None], output.shape or ())
+    if len(walk.steps) != 2:
+        return None
+    dtypes = {t.dtype for t in (*context.inputs, output) if t is not None}
+    if dtypes == {np.dtype(np.float32)}:
+        low, high = (-np.inf, np.inf) if context.attributes is None else activation_range(context.attributes)
+        params = _operands(context, walk) | {"low": low, "high": high}
+        return [Call(FLOAT, f"xnn_{context.node.op.lower()}_f32", BINARY, params, walk.rows * walk.chunks)]
+    if dtypes == {np.dtype(np.int8)}:
+        params = _operands(context, walk) | {"table": context.derived("pairs", lambda: _pairs(context))}
+        return [Call(LOOKUP, "xnn_lookup_pair_i8", BINARY_TABLE, params, walk.rows * walk.chunks)]
+    return None
+
+
+def _operands(context: LoweringContext, walk: Broadcast) -> dict[str, Any]:
+    return {
+        "a": context.input(0),
+        "b": context.input(1),
+        "output": context.output(),
+        "inner": walk.inner,
+        "a_step": walk.steps[0],
+        "b_step": walk.steps[1],
+        "chunk": CHUNK,
+        "chunks": walk.chunks,
+        "outer_rank": len(walk.outer),
+        "outer": np.array(walk.outer, np.int64),
+        "a_strides": np.array(walk.strides[0], np.int64),
+        "b_strides": np.array(walk.strides[1], np.int64),
+    }
+
+
+def _pairs(context: LoweringContext) -> np.ndarray:
+    """The reference's result for every pair of int8 numbers: int8 (256, 256)."""
+    a, b = context.inputs
+    every = np.arange(-128, 128).astype(np.int8)
+    arrays = [np.repeat(every, 256), np.tile(every, 256)]
+    types = [TensorType((65536,), np.dtype(np.int8), t.quantization) for t in (a, b) if t is not None]
+    output = TensorType((65536,), np.dtype(np.int8), context.outputs[0].quantization)
+    return ops.get(context.node.op).reference(context.attributes, arrays, types, [output])[0].reshape(256, 256)

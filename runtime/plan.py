@@ -1,0 +1,185 @@
+"""A model prepared for one set of input shapes: kernels chosen, weights packed, memory laid out. Running it allocates only the outputs.
+
+Steps are native calls (runs of consecutive nodes with kernels) and host steps (nodes without one, run by their references). Where a
+size depends on data, what follows cannot be laid out: it runs by the references, node by node.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from runtime.kernels.table import lowering_for
+from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, aligned
+from runtime.memory_planner import plan_memory
+from runtime.native.executor import KernelCall, NativePlan
+from runtime.native.kernel_library import kernel_library
+from runtime.storage import Storage
+from schema import evaluate, inference, ops
+from schema.errors import ExecutionError, XnnError
+from schema.graph import Graph, Node, Shape, Tensor, TensorType
+from schema.inference import Inference, place
+
+
+@dataclass
+class NativeStep:
+    """Consecutive nodes with kernels, run by one native call."""
+
+    nodes: list[Node] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)  # calls of each node
+    plan: NativePlan | None = None
+
+
+@dataclass
+class HostStep:
+    """One node by its reference, on views of the arena."""
+
+    node: Node
+    inputs: list[np.ndarray | None] = field(default_factory=list)
+    outputs: list[np.ndarray] = field(default_factory=list)
+    input_types: list[TensorType | None] = field(default_factory=list)
+    output_types: list[TensorType] = field(default_factory=list)
+
+    def run(self) -> None:
+        results = ops.get(self.node.op).reference(
+            self.node.attributes, self.inputs, self.input_types, self.output_types
+        )
+        for target, result in zip(self.outputs, results, strict=True):
+            target[...] = result
+
+
+class Plan:
+    """Raises ShapeError, naming the node, where these shapes do not fit the graph."""
+
+    def __init__(self, graph: Graph, input_shapes: Sequence[Shape], weights: PackedWeights, requantization: str):
+        self.graph = graph
+        self._lock = threading.Lock()
+        self.inference = inference.infer(graph, input_shapes)
+        static, self.tail = _split(graph, self.inference)
+        computed = [node for node in static if any(t not in self.inference.values for t in node.outputs)]
+        needed_later = {t for node in self.tail for t in node.inputs if t is not None}
+        self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
+        self.steps = self._lower([n for n in computed if not self.storage.is_view(n)], weights, requantization)
+        self._lay_out()
+
+    def _lower(self, nodes: list[Node], weights: PackedWeights, requantization: str) -> list[NativeStep | HostStep]:
+        steps: list[NativeStep | HostStep] = []
+        types = self.inference.types
+        for node in nodes:
+            context = LoweringContext(
+                node,
+                [None if t is None else types[t] for t in node.inputs],
+                [types[t] for t in node.outputs],
+                [self.inference.value(t) for t in node.inputs],
+                requantization,
+                weights,
+            )
+            lowering = lowering_for(node.op)
+            calls = None if lowering is None else lowering(context)
+            if calls is None:
+                steps.append(HostStep(node, input_types=list(context.inputs), output_types=list(context.outputs)))
+                continue
+            if not steps or isinstance(steps[-1], HostStep):
+                steps.append(NativeStep())
+            step = steps[-1]
+            assert isinstance(step, NativeStep)
+            step.nodes.append(node)
+            step.calls += calls
+            step.counts.append(len(calls))
+        return steps
+
+    def _lay_out(self) -> None:
+        """Place every storage in one arena, then turn symbolic addresses into numbers."""
+        roots = list(self.storage.lives)
+        layout = plan_memory(self.storage.requests())
+        self.arena = aligned(np.zeros(max(layout.total, 1), np.uint8))
+        offsets = dict(zip(roots, layout.offsets, strict=True))
+        self._views = {t: self._view(t, offsets[root]) for t, root in self.storage.root.items()}
+        base = self.arena.ctypes.data
+        places = {t: base + offsets[root] for t, root in self.storage.root.items()}
+        families = dict.fromkeys(c.family for s in self.steps if isinstance(s, NativeStep) for c in s.calls)
+        symbols = kernel_library().load(families)
+        for step in self.steps:
+            if isinstance(step, HostStep):
+                step.inputs = [self._known_or_view(t) for t in step.node.inputs]
+                step.outputs = [self._views[t] for t in step.node.outputs]
+            else:
+                names = [str(node) for node, count in zip(step.nodes, step.counts, strict=True) for _ in range(count)]
+                step.plan = NativePlan(
+                    [_resolve(call, places, symbols, name) for call, name in zip(step.calls, names, strict=True)]
+                )
+
+    def _view(self, tensor: Tensor, offset: int) -> np.ndarray:
+        kind = self.inference.types[tensor]
+        size = kind.dtype.itemsize * int(np.prod(kind.shape, dtype=np.int64))
+        return self.arena[offset : offset + size].view(kind.dtype).reshape(kind.shape)
+
+    def _known_or_view(self, tensor: Tensor | None) -> np.ndarray | None:
+        value = self.inference.value(tensor)
+        return value if value is not None or tensor is None else self._views[tensor]
+
+    def run(self, arrays: Sequence[np.ndarray], threads: int | None = None) -> list[np.ndarray]:
+        """The graph's outputs, as new arrays. One call at a time: the arena is the plan's own."""
+        with self._lock:
+            self.write_inputs(arrays)
+            for step in self.steps:
+                self.run_step(step, threads)
+            return self.read_outputs()
+
+    def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
+        for tensor, array in zip(self.graph.inputs, arrays, strict=True):
+            self._views[tensor][...] = array
+
+    def run_step(self, step: NativeStep | HostStep, threads: int | None = None) -> None:
+        if isinstance(step, HostStep):
+            try:
+                step.run()
+            except XnnError as error:
+                raise place(step.node, error) from None
+        else:
+            assert step.plan is not None
+            step.plan.run(threads)
+
+    def read_outputs(self) -> list[np.ndarray]:
+        values = self._run_tail() if self.tail else {}
+        return [self._output(tensor, values) for tensor in self.graph.outputs]
+
+    def _output(self, tensor: Tensor, values: dict[Tensor, np.ndarray]) -> np.ndarray:
+        array = values.get(tensor)
+        return np.array(self._known_or_view(tensor) if array is None else array)
+
+    def _run_tail(self) -> dict[Tensor, np.ndarray]:
+        values: dict[Tensor, np.ndarray] = {}
+        for node in self.tail:
+            arrays = [values[t] if t in values else self._known_or_view(t) for t in node.inputs]
+            values.update(zip(node.outputs, evaluate.run_node(node, arrays), strict=True))
+        return values
+
+
+def _split(graph: Graph, known: Inference) -> tuple[list[Node], list[Node]]:
+    """(nodes whose sizes are known, the rest: from the first one of unknown size on)."""
+    for index, node in enumerate(graph.nodes):
+        if not all(known.types[t].is_static for t in node.outputs):
+            return graph.nodes[:index], graph.nodes[index:]
+    return list(graph.nodes), []
+
+
+def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], name: str) -> KernelCall:
+    alive: list[np.ndarray] = []
+    numbers = {}
+    for name, value in call.params.items():
+        if isinstance(value, Address):
+            numbers[name] = places[value.tensor] + value.offset
+        elif isinstance(value, np.ndarray):
+            alive.append(value)
+            numbers[name] = value.ctypes.data
+        else:
+            numbers[name] = value
+    if call.symbol not in symbols:
+        raise ExecutionError(f"kernel {call.symbol} is not in the family {call.family}")
+    params = call.block.pack(numbers)
+    return KernelCall(symbols[call.symbol], params, call.tiles, call.grain, call.scratch, alive, name)
