@@ -46,6 +46,9 @@ def _same(**fields: str) -> Callable[[Any], dict[str, Any]]:
     return lambda a: {theirs: getattr(a, ours) for theirs, ours in fields.items()}
 
 
+VERSIONS = {"BROADCAST_TO": 2}
+"""The first version that LiteRT has a kernel for, where it is not 1."""
+
 _resize = _same(alignCorners="align_corners", halfPixelCenters="half_pixel_centers")
 
 

@@ -41,7 +41,7 @@ def _check_partial_inference(op: str, attributes: Any, types: Any, values: Any, 
     kind = ops.get(op)
     blind = [None] * len(types)
     dims = [t and TensorType((None,) * len(t.shape), t.dtype, t.quantization) for t in types]
-    batch = [t and TensorType((None, *t.shape[1:]), t.dtype, t.quantization) for t in types]
+    batch = [t and TensorType((None, *t.shape[1:]) if t.shape else (), t.dtype, t.quantization) for t in types]
     ranks = [t and TensorType(None, t.dtype, t.quantization) for t in types]
     for given, known in ((types, blind), (dims, blind), (batch, values), (ranks, blind), (ranks, values)):
         for less, full in zip(kind.infer(attributes, given, known), outputs, strict=True):
