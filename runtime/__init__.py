@@ -1,4 +1,6 @@
-"""The engine: `model = runtime.load("m.xnn"); y = model(x)`. Needs neither TensorFlow nor, once its kernels are compiled, numba."""
+"""The engine: `model = runtime.load("m.xnn"); y = model(x)`. Needs neither TensorFlow nor, once its kernels are
+compiled, numba.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import schema
 
 if Path(schema.__file__ or "").parent.name != "schema" or not hasattr(schema, "XnnError"):
     raise ImportError(
-        f"the module 'schema' at {schema.__file__} is not xnn's; uninstall the package 'schema' or use a separate virtual environment"
+        f"the module 'schema' at {schema.__file__} is not xnn's; uninstall the package 'schema' or use a separate "
+        "virtual environment"
     )
 
 from runtime.session import Model, load

@@ -1,14 +1,16 @@
-"""A model prepared for one set of input shapes: kernels chosen, weights packed, memory laid out. Running it allocates only the outputs.
+"""A model prepared for one set of input shapes: kernels chosen, weights packed, memory laid out.
 
-Steps are native calls (runs of consecutive nodes with kernels) and host steps (nodes without one, run by their references). Where a
-size depends on data, what follows cannot be laid out: it runs by the references, node by node.
+Running it allocates only the outputs. Steps are native calls (runs of consecutive nodes with kernels) and host steps
+(nodes without one, run by their references). Where a size depends on data, what follows cannot be laid out: it runs by
+the references, node by node.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -50,6 +52,15 @@ class HostStep:
         )
         for target, result in zip(self.outputs, results, strict=True):
             target[...] = result
+
+
+@dataclass(frozen=True)
+class Part:
+    """One node of a plan, to be run by itself: for profiling."""
+
+    node: Node
+    kernel: str  # names of its kernels, "reference" for a host step
+    run: Callable[[int | None], object]
 
 
 class Plan:
@@ -143,6 +154,21 @@ class Plan:
         else:
             assert step.plan is not None
             step.plan.run(threads)
+
+    def parts(self) -> list[Part]:
+        """The nodes that run, in order. Running all of them one by one is running the plan."""
+        parts = []
+        for step in self.steps:
+            if isinstance(step, HostStep):
+                parts.append(Part(step.node, "reference", partial(self.run_step, step)))
+                continue
+            assert step.plan is not None
+            first = 0
+            for node, count in zip(step.nodes, step.counts, strict=True):
+                names = dict.fromkeys(c.symbol.removeprefix("xnn_") for c in step.calls[first : first + count])
+                parts.append(Part(node, " ".join(names), partial(step.plan.run, first=first, count=count)))
+                first += count
+        return parts
 
     def read_outputs(self) -> list[np.ndarray]:
         values = self._run_tail() if self.tail else {}

@@ -23,8 +23,8 @@ PLANS_KEPT = 8  # sets of input shapes whose plans are kept
 class Model:
     """An `.xnn` model on this machine's CPU.
 
-    `model(x)`, `model(a, b)`, `model({"name": a})`: one output gives an array, several a dict in declared order. Plans are made for
-    each set of input shapes and the most recent are kept. Safe to call from several threads.
+    `model(x)`, `model(a, b)`, `model({"name": a})`: one output gives an array, several a dict in declared order.
+    Plans are made for each set of input shapes and the most recent are kept. Safe to call from several threads.
     """
 
     def __init__(self, model: schema.Model, threads: int | None = None):
@@ -98,7 +98,7 @@ class Model:
 def load(source: bytes | str | os.PathLike, threads: int | None = None) -> Model:
     """The model of an `.xnn` file: its path or its bytes.
 
-    threads: workers of one call; None for what the machine offers (cores, affinity, cgroup quota). Raises FormatError, with the
-    place, for anything that is not a sound file.
+    threads: workers of one call; None for what the machine offers (cores, affinity, cgroup quota). Raises
+    FormatError, with the place, for anything that is not a sound file.
     """
     return Model(schema.read(source), threads)

@@ -14,7 +14,9 @@ from schema.graph import Graph, Shape, Tensor
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output: dims of None may be any size. scale and zero_point are None for tensors that are not quantized."""
+    """An input or output: dims of None may be any size. scale and zero_point are None for tensors that are not
+    quantized.
+    """
 
     name: str
     shape: Shape | None
@@ -38,8 +40,9 @@ def describe(name: str, tensor: Tensor, shape: Shape | None) -> TensorInfo:
 def bind(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> list[np.ndarray]:
     """The arrays of a call in the graph's order, checked.
 
-    `args` is one mapping by name, one sequence for a model of several inputs, or an array for each input. Python lists and numbers are
-    taken as the input's dtype; an array's dtype must be right already, since a silent cast hides a missing rescaling.
+    `args` is one mapping by name, one sequence for a model of several inputs, or an array for each input. Python
+    lists and numbers are taken as the input's dtype; an array's dtype must be right already, since a silent cast
+    hides a missing rescaling.
     Raises InputError that names the input and what it should be.
     """
     names = graph.input_names

@@ -1,4 +1,6 @@
-"""Where each computed tensor lives: views share their source's storage, and every storage has a life from first write to last read."""
+"""Where each computed tensor lives: views share their source's storage, and every storage has a life from first
+write to last read.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from schema.graph import Node, Tensor, TensorType
 # Ops whose output is the first input's bytes under another shape.
 VIEW_OPS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
-# Ops whose kernels read each element before they write the same place, so that the output may take over an input's memory.
+# Ops whose kernels read each element before they write the same place, so that the output may take over an input's
+# memory.
 IN_PLACE_OPS = frozenset(
-    """ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE ABS NEG EXP LOG SQRT RSQRT SQUARE RELU RELU6 RELU_N1_TO_1 CLAMP LEAKY_RELU
-    ELU SELU GELU SWISH HARD_SWISH LOGISTIC TANH SOFTPLUS QUANTIZE""".split()
+    """ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE ABS NEG EXP LOG SQRT RSQRT SQUARE RELU RELU6 RELU_N1_TO_1
+    CLAMP LEAKY_RELU ELU SELU GELU SWISH HARD_SWISH LOGISTIC TANH SOFTPLUS QUANTIZE""".split()
 )
 
 

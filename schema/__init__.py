@@ -1,4 +1,6 @@
-"""The language that the other packages speak: the file format, the ops with their normative references, and the errors."""
+"""The language that the other packages speak: the file format, the ops with their normative references, and the
+errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What all command lines share: an error is one line on stderr and exit code 2, never a traceback; output files appear whole or not at all."""
+"""What all command lines share: an error is one line on stderr and exit code 2, never a traceback; output files
+appear whole or not at all.
+"""
 
 from __future__ import annotations
 

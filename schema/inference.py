@@ -1,6 +1,7 @@
 """Shapes and dtypes of every tensor of a graph, and the values of its shape arithmetic.
 
-The same walk serves the converter (batch unknown), the verifier (nothing known but constants) and the planner (all known).
+The same walk serves the converter (batch unknown), the verifier (nothing known but constants) and the planner (all
+known).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ ARITHMETIC = ("ADD", "SUB", "MUL")
 class Inference:
     """What is known of each tensor.
 
-    types: of all tensors. values: whole values (constants and folded shape arithmetic). partial: (value, known) of integer tensors
-    of which only some elements are known, such as the shape (batch, 7, 7, 32); where `known` is False the value is 0.
+    types: of all tensors. values: whole values (constants and folded shape arithmetic). partial: (value, known) of
+    integer tensors of which only some elements are known, such as the shape (batch, 7, 7, 32); where `known` is
+    False the value is 0.
     """
 
     types: dict[Tensor, TensorType] = field(default_factory=dict)

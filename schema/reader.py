@@ -1,7 +1,9 @@
-"""An `.xnn` file to a model in memory: the one load path. Whatever comes out has been verified, in structure and in meaning.
+"""An `.xnn` file to a model in memory: the one load path. Whatever comes out has been verified, in structure and in
+meaning.
 
-Order: section table and checksums (container), every offset of the FlatBuffer (flatbuffer), then here what the numbers mean:
-tensor indices, order of nodes, operand counts, attributes, shapes, dtypes, scales, zero points, names, streams.
+Order: section table and checksums (container), every offset of the FlatBuffer (flatbuffer), then here what the
+numbers mean: tensor indices, order of nodes, operand counts, attributes, shapes, dtypes, scales, zero points, names,
+streams.
 """
 
 from __future__ import annotations
@@ -28,11 +30,10 @@ LAYOUT = Layout(
     {name: (generated.ENUM_TYPES[name], values) for name, values in generated.ENUMS.items()},
     generated.UNIONS,
 )
-MAX_FILE_BYTES = 1 << 40
 
 
 def read(source: bytes | bytearray | memoryview | str | os.PathLike) -> Model:
-    """The model of a file's bytes, or of the file at a path. Raises FormatError, FileNotFoundError for a path that is none.
+    """The model of a file's bytes, or of the file at a path. Raises FormatError.
 
     Stored tensors stay views of the bytes where their coding allows it.
     """
@@ -62,7 +63,7 @@ def _read(data: memoryview) -> Model:
     raw = Reader(sections[container.METADATA], LAYOUT).root("Model", container.IDENTIFIER)
     if raw["minimum_reader"] > READER_VERSION:
         raise FormatError(
-            f"the file needs a reader of version {raw['minimum_reader']}, this one is version {READER_VERSION}: update xnn"
+            f"the file needs a reader of version {raw['minimum_reader']}, this is version {READER_VERSION}: update xnn"
         )
     if not raw["graphs"]:
         raise FormatError("the file holds no graph")
@@ -227,9 +228,8 @@ def _encoded(raw: dict[str, Any], weights: memoryview, place: str) -> EncodedCon
         if s is None:
             return None
         if s["offset"] > len(weights) or s["size"] > len(weights) - s["offset"]:
-            raise FormatError(
-                f"{place}: {name} are bytes {s['offset']} to {s['offset'] + s['size']} of the {len(weights)} in the weights section"
-            )
+            end = s["offset"] + s["size"]
+            raise FormatError(f"{place}: {name} are bytes {s['offset']} to {end} of a section of {len(weights)}")
         return Stream(weights[s["offset"] : s["offset"] + s["size"]], s["coding"], s["bits"])
 
     values = stream("values")

@@ -27,8 +27,8 @@ def load(path: Path) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{path} is not a .npy file: {error}") from None
+    except (ValueError, EOFError, OSError):
+        raise InputError(f"{path} is not a .npy file of numbers: write it with numpy.save") from None
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path} is an archive of several arrays: give each as name=file.npy")
     return array
@@ -84,6 +84,18 @@ def draw(infos: Sequence[TensorInfo], seed: int = 0) -> dict[str, np.ndarray]:
             low = np.iinfo(info.dtype).min if info.scale is not None else 0
             arrays[info.name] = rng.integers(low, high, shape, dtype=info.dtype, endpoint=True)
     return arrays
+
+
+def gather(arguments: Sequence[str], infos: Sequence[TensorInfo]) -> dict[str, np.ndarray]:
+    """The given inputs, and drawn ones for the rest."""
+    given = read_inputs(arguments, infos)
+    return draw([info for info in infos if info.name not in given]) | given
+
+
+def runs_argument(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of runs, 1 or more")
+    return int(text)
 
 
 def add_input_argument(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 import runtime
 from runtime.commands import arrays
-from schema.errors import InputError
 
 WARM_UP = 3
 PERCENTILES = (10, 50, 90, 99)
@@ -19,20 +18,15 @@ PERCENTILES = (10, 50, 90, 99)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     arrays.add_input_argument(parser)
     arrays.add_threads_argument(parser)
-    parser.add_argument("--runs", type=int, default=50, metavar="N", help="timed calls (default 50)")
+    parser.add_argument("--runs", type=arrays.runs_argument, default=50, metavar="N", help="timed calls (default 50)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(options: argparse.Namespace) -> None:
-    if options.runs < 1:
-        raise InputError(f"--runs {options.runs}: it is 1 or more")
     start = time.perf_counter()
     model = runtime.load(options.model, options.threads)
     loaded = time.perf_counter()
-    inputs = {
-        **arrays.draw([i for i in model.inputs if i.name not in _named(options.input)]),
-        **arrays.read_inputs(options.input, model.inputs),
-    }
+    inputs = arrays.gather(options.input, model.inputs)
     begin = time.perf_counter()
     model(inputs)
     first = time.perf_counter()
@@ -63,7 +57,3 @@ def run(options: argparse.Namespace) -> None:
         f"median {result['median_ms']:.3f} ms over {options.runs} runs, "
         + ", ".join(f"p{p} {result[f'p{p}_ms']:.3f}" for p in PERCENTILES)
     )
-
-
-def _named(arguments: list[str]) -> set[str | None]:
-    return {arrays.split(argument)[0] for argument in arguments}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+from pathlib import Path
 
 import schema
 from runtime.signature import describe
 from schema import container, inference
+from schema.coding import constant as constant_coding
 from schema.graph import Tensor
-from schema.ops.base import attribute_dict
+
+COLUMNS = ("layer", "op", "output", "bytes", "weights")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,55 +21,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     model = schema.read(options.model)
-    graph = model.graph
+    graph, data = model.graph, Path(options.model).read_bytes()
     types = inference.infer(graph).types
-    rows = []
-    for node in graph.nodes:
-        constants = [t for t in node.inputs if t is not None and t.is_constant]
-        rows.append(
-            {
-                "layer": node.name,
-                "op": node.op,
-                "output": ", ".join(str(types[t]) for t in node.outputs),
-                "weights": ", ".join(str(t.type) for t in constants),
-                "bytes": sum(stored_bytes(t) for t in constants),
-                "attributes": {k: v for k, v in attribute_dict(node.attributes).items() if v != _default(node, k)},
-            }
-        )
-    size = os.path.getsize(options.model)
+    inputs = [describe(n, t, t.shape) for n, t in zip(graph.input_names, graph.inputs, strict=True)]
+    outputs = [describe(n, t, types[t].shape) for n, t in zip(graph.output_names, graph.outputs, strict=True)]
+    rows = [_row(node, types) for node in graph.nodes]
+    sections = {container.KIND_NAMES[kind]: len(section) for kind, section in container.unpack(data).items()}
     if options.json:
-        print(
-            json.dumps({"model": options.model, "bytes": size, "metadata": model.metadata, "nodes": rows}, default=str)
-        )
+        summary = {
+            "model": options.model,
+            "bytes": len(data),
+            "sections": sections,
+            "requantization": model.requantization,
+            "producer": model.producer,
+            "metadata": model.metadata,
+            "inputs": [str(i) for i in inputs],
+            "outputs": [str(o) for o in outputs],
+            "nodes": rows,
+        }
+        print(json.dumps(summary))
         return
-    with open(options.model, "rb") as file:
-        sections = container.unpack(file.read())
-    print(
-        f"{options.model}: {size} bytes ({', '.join(f'{container.KIND_NAMES[k]} {len(s)}' for k, s in sections.items())})"
-    )
-    print(
-        f"signature '{graph.name}', {model.requantization}" + "".join(f", {k}: {v}" for k, v in model.metadata.items())
-    )
-    for name, tensor in zip(graph.input_names, graph.inputs, strict=True):
-        print(f"  input  {describe(name, tensor, tensor.shape)}")
-    for name, tensor in zip(graph.output_names, graph.outputs, strict=True):
-        print(f"  output {describe(name, tensor, types[tensor].shape)}")
-    widths = [max([len(str(row[key])) for row in rows] + [len(key)]) for key in ("layer", "op", "output", "bytes")]
-    header = ("layer", "op", "output", "bytes", "weights")
-    for row in [dict.fromkeys(header) | {k: k for k in header}, *rows]:
-        cells = [
-            str(row[k]).ljust(w) if k != "bytes" else str(row[k]).rjust(w) for k, w in zip(header, widths, strict=False)
-        ]
-        print("  ".join([*cells, str(row["weights"])]).rstrip())
+    print(f"{options.model}: {len(data)} bytes ({', '.join(f'{n} {size}' for n, size in sections.items())})")
+    print(f"signature '{graph.name}', requantization {model.requantization}, made by {model.producer or 'unknown'}")
+    for key, value in model.metadata.items():
+        print(f"  {key}: {value}")
+    for info in inputs:
+        print(f"  input  {info}")
+    for info in outputs:
+        print(f"  output {info}")
+    _print_table(rows)
+
+
+def _row(node: schema.Node, types: dict[Tensor, schema.TensorType]) -> dict:
+    constants = [t for t in node.inputs if t is not None and t.is_constant]
+    return {
+        "layer": node.name,
+        "op": node.op,
+        "output": ", ".join(str(types[t]) for t in node.outputs),
+        "bytes": sum(stored_bytes(t) for t in constants),
+        "weights": ", ".join(str(t.type) for t in constants),
+    }
+
+
+def _print_table(rows: list[dict]) -> None:
+    widths = {c: max([len(str(row[c])) for row in rows] + [len(c)]) for c in COLUMNS}
+    for row in [{c: c for c in COLUMNS}, *rows]:
+        cells = [str(row[c]).rjust(widths[c]) if c == "bytes" else str(row[c]).ljust(widths[c]) for c in COLUMNS]
+        print("  ".join(cells).rstrip())
 
 
 def stored_bytes(tensor: Tensor) -> int:
     """Bytes of a constant's streams in the file."""
-    from schema.coding import constant as constant_coding
-
     assert tensor.constant is not None
     return sum(len(stream.data) for _, stream in constant_coding.encode(tensor.constant, tensor.dtype).streams())
-
-
-def _default(node: schema.Node, name: str):
-    return getattr(type(node.attributes)(), name)

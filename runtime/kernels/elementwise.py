@@ -1,4 +1,6 @@
-"""Binary float32 ops with broadcasting. A tile is a chunk of one innermost run; along a run an operand moves by one element or stays."""
+"""Binary float32 ops with broadcasting. A tile is a chunk of one innermost run; along a run an operand moves by one
+element or stays.
+"""
 
 from __future__ import annotations
 

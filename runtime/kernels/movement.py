@@ -19,7 +19,7 @@ def _copy(pointer, size):
                 for i in range(count):
                     b[i] = a[i]
             else:
-                for i in range(count):
+                for _ in range(count):
                     pointer(target)[0] = pointer(source)[0]
                     source += source_step
                     target += target_step

@@ -2,7 +2,8 @@
 
 from runtime.kernels.parameters import ParameterBlock
 
-# A tile is one row: `count` elements along the innermost dimension, of `outer` rows in C order. Strides are bytes and may be 0 or negative.
+# A tile is one row: `count` elements along the innermost dimension, of `outer` rows in C order. Strides are bytes
+# and may be 0 or negative.
 COPY = ParameterBlock(
     "COPY",
     [

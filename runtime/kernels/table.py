@@ -10,8 +10,8 @@ from runtime.lowering.base import Lowering
 LOWERINGS: dict[str, str] = {
     **dict.fromkeys(["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"], "elementwise"),
     **dict.fromkeys(
-        """TRANSPOSE SLICE STRIDED_SLICE CONCATENATION PACK SPLIT SPLIT_V PAD PADV2 TILE BROADCAST_TO SPACE_TO_DEPTH DEPTH_TO_SPACE
-        RESIZE_NEAREST_NEIGHBOR""".split(),
+        """TRANSPOSE SLICE STRIDED_SLICE CONCATENATION PACK SPLIT SPLIT_V PAD PADV2 TILE BROADCAST_TO SPACE_TO_DEPTH
+        DEPTH_TO_SPACE RESIZE_NEAREST_NEIGHBOR""".split(),
         "movement",
     ),
     "QUANTIZE": "quantize",

@@ -26,8 +26,8 @@ class Address:
 class Call:
     """One kernel over `tiles` tiles, taken `grain` at a time by the workers.
 
-    family: the module under runtime/kernels that holds `symbol`. Parameters may be numbers, Addresses, or arrays (their address is
-    passed, and they are kept alive). scratch: bytes of working memory that each worker needs.
+    family: the module under runtime/kernels that holds `symbol`. Parameters may be numbers, Addresses, or arrays
+    (their address is passed, and they are kept alive). scratch: bytes of working memory that each worker needs.
     """
 
     family: str
@@ -84,8 +84,8 @@ class LoweringContext:
     def packed(self, layout: Any, make: Callable[[], np.ndarray], index: int = 1) -> np.ndarray:
         """The array that `make` derives from constant input `index`, 64-byte aligned, made once per model.
 
-        `layout` names the derivation together with all it depends on but the constants themselves. Values that are no constants of
-        the file (folded shape arithmetic) are not cached.
+        `layout` names the derivation together with all it depends on but the constants themselves. Values that are
+        no constants of the file (folded shape arithmetic) are not cached.
         """
         tensor = self.node.inputs[index]
         if tensor is None or not tensor.is_constant:

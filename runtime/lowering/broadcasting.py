@@ -10,8 +10,8 @@ CHUNK = 16384  # elements that one tile computes at the most
 
 @dataclass(frozen=True)
 class Broadcast:
-    """inner: elements of a run. steps: how each operand moves along a run (1 or 0). outer: sizes of the other dimensions,
-    C order; strides: for each operand, elements per outer dimension."""
+    """inner: elements of a run. steps: how each operand moves along a run (1 or 0). outer: sizes of the other
+    dimensions, C order; strides: for each operand, elements per outer dimension."""
 
     inner: int
     steps: tuple[int, ...]

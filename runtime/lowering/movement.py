@@ -1,7 +1,7 @@
 """Ops that only move elements, as strided copies from views of their inputs to views of their outputs.
 
-The views are numpy's own, on arrays that have a shape and strides but no memory behind them: numpy's slicing and transposing do the
-arithmetic, and nothing is ever read through them.
+The views are numpy's own, on arrays that have a shape and strides but no memory behind them: numpy's slicing and
+transposing do the arithmetic, and nothing is ever read through them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Part:
 
     @property
     def offset(self) -> int:
-        """Bytes from the tensor's start to the view's first element. Raises ValueError for a view that leaves the tensor."""
+        """Bytes from the tensor's start to the view's first element. Raises ValueError for a view that leaves the
+        tensor.
+        """
         start = self.view.__array_interface__["data"][0] - self.whole.__array_interface__["data"][0]
         reach = [(n - 1) * s for n, s in zip(self.view.shape, self.view.strides, strict=True)]
         first, last = start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0)
