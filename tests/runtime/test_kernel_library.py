@@ -1,0 +1,146 @@
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime.native.kernel_library import KernelLibrary, cache_key, source_files
+from runtime.native.object_cache import KernelObject, ObjectCache, default_cache_folder, pack_object, unpack_object
+from runtime.native.target import Target, host_target
+from runtime.native.worker_pool import native_function
+from tests.support.probe_parameters import PROBE
+
+FAMILY = "tests.support.probe_kernels"
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = f"""
+import sys
+import numpy as np
+from runtime.native.kernel_library import kernel_library
+from runtime.native.worker_pool import native_function
+from tests.support.probe_parameters import PROBE
+address = kernel_library().load(["{FAMILY}"])["xnn_probe_scale"]
+x = np.arange(8, dtype=np.float32)
+y = np.zeros(8, np.float32)
+params = PROBE.pack(dict(source=x.ctypes.data, target=y.ctypes.data, row=4, scale=2.0))
+assert native_function(address)(params.ctypes.data, 0, 2, 0) == 0
+assert (y == 2 * x + 1).all(), y
+print("numba" in sys.modules)
+"""
+
+
+def run_script(cache: Path, wait: bool = True):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        env={**os.environ, "XNN_CACHE": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return finish(process) if wait else process
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.strip() == "True", err
+
+
+def scale_on(library: KernelLibrary) -> None:
+    x, y = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    params = PROBE.pack({"source": x.ctypes.data, "target": y.ctypes.data, "row": 4, "scale": 3.0})
+    assert native_function(library.load([FAMILY])["xnn_probe_scale"])(params.ctypes.data, 0, 1, 0) == 0
+    np.testing.assert_array_equal(y, 3 * x + 1)
+
+
+def test_cold_then_warm_process_and_two_racing_ones(tmp_path):
+    racing = [run_script(tmp_path / "cache", wait=False) for _ in range(2)]
+    for process in racing:
+        used_numba, err = finish(process)
+        assert used_numba
+        assert "compiling kernels" in err
+    used_numba, err = run_script(tmp_path / "cache")
+    assert not used_numba
+    assert err == ""
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".xnnobj"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign"])
+def test_a_damaged_file_is_compiled_again(tmp_path, damage):
+    messages = []
+    scale_on(KernelLibrary(cache=ObjectCache(tmp_path), progress=messages.append))
+    assert len(messages) == 2
+    (path,) = tmp_path.iterdir()
+    data = path.read_bytes()
+    path.write_bytes(
+        {
+            "truncated": data[:-100],
+            "flipped": data[:200] + bytes([data[200] ^ 1]) + data[201:],
+            "empty": b"",
+            "foreign": b"\x7fELF" + data,
+        }[damage]
+    )
+    scale_on(KernelLibrary(cache=ObjectCache(tmp_path), progress=messages.append))
+    assert len(messages) == 4
+    assert path.read_bytes()[:8] == data[:8]
+    scale_on(KernelLibrary(cache=ObjectCache(tmp_path), progress=messages.append))
+    assert len(messages) == 4
+
+
+def test_a_folder_that_cannot_be_written_costs_one_warning(tmp_path, caplog):
+    (tmp_path / "file").write_text("in the way")
+    cache = ObjectCache(tmp_path / "file" / "kernels")
+    with caplog.at_level(logging.WARNING, "xnn.runtime"):
+        scale_on(KernelLibrary(cache=cache, progress=lambda line: None))
+        cache.store("another", KernelObject(("a",), b""))
+    assert len(caplog.records) == 1
+    assert "XNN_CACHE" in caplog.text
+
+
+def test_failed_writes_leave_nothing_behind(tmp_path, monkeypatch):
+    def refuse(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    ObjectCache(tmp_path).store("key", KernelObject(("a",), b"code"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cache_folder(monkeypatch):
+    monkeypatch.delenv("XNN_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert default_cache_folder() == Path("/home/someone/.cache/xnn/kernels")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert default_cache_folder() == Path("/caches/xnn/kernels")
+    monkeypatch.setenv("XNN_CACHE", "/mine")
+    assert default_cache_folder() == Path("/mine")
+
+
+def test_cache_files_round_trip():
+    item = KernelObject(("xnn_a", "xnn_b"), bytes(range(256)))
+    data = pack_object(item)
+    assert unpack_object(data) == item
+    for size in range(0, len(data), 16):
+        assert unpack_object(data[:size]) is None
+
+
+def test_the_key_depends_on_sources_target_and_family():
+    host = host_target()
+    keys = {
+        cache_key(family, target)
+        for family in (FAMILY, "runtime.native.walker")
+        for target in (host, Target(host.triple, "generic", host.features), Target(host.triple, host.cpu, ""))
+    }
+    assert len(keys) == 6
+
+
+def test_source_files_are_all_that_a_family_and_the_compiler_import():
+    names = {path.relative_to(ROOT).as_posix() for path in source_files("runtime.native.walker")}
+    assert {"runtime/native/walker.py", "runtime/native/layout.py", "runtime/native/atomics.py"} <= names
+    assert {"runtime/kernels/abi.py", "runtime/kernels/parameters.py", "runtime/native/compiler.py"} <= names
+    assert "tests/support/probe_kernels.py" in {p.relative_to(ROOT).as_posix() for p in source_files(FAMILY)}
