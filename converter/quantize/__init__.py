@@ -1,0 +1,106 @@
+"""Post-training quantization of a float graph, after the passes and before the file is written.
+
+`quantize(graph, "int8", calibration)` gives int8 with the integer semantics of `schema/ops`; `quantize(graph,
+"float16")` stores weights as float16. TensorFlow is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from converter.quantize import observers
+from converter.quantize.calibration import Batches, load
+from converter.quantize.float16 import store_float16
+from converter.quantize.int8 import Rewritten, commit, rewrite
+from converter.quantize.observation import Progress, batch_size, derive, observe, to_observe
+from converter.quantize.placement import Placement, place
+from converter.quantize.report import Report, Row
+from converter.quantize.rules import Scales
+from converter.quantize.scales import ActivationScales, representable
+from schema import inference
+from schema.errors import InputError
+from schema.graph import Graph, Node
+
+__all__ = ["DEFAULT_OBSERVER", "METHODS", "Progress", "Report", "Row", "load", "quantize"]
+
+METHODS = ("int8", "float16")
+DEFAULT_OBSERVER = "minmax"
+IO_DTYPES = (None, "float32", "int8")
+
+
+def quantize(
+    graph: Graph,
+    method: str,
+    calibration: Any = None,
+    *,
+    observer: str = DEFAULT_OBSERVER,
+    io_dtype: str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Quantize a float graph in place; it is left as it was when an error is raised.
+
+    method: "int8" (needs `calibration`, see `converter.quantize.calibration` for what it may be) or "float16".
+    observer: how int8 ranges are chosen: "minmax", "percentile" or "entropy".
+    io_dtype: of the signature. "int8" declares quantized inputs and outputs; None and "float32" keep float32.
+    progress: called while calibrating.
+    Raises InputError for an argument that is none of those, CalibrationError for data that does not fit the inputs.
+    """
+    if method not in METHODS:
+        raise InputError(f"quantize is {method!r}; it is one of {', '.join(METHODS)}")
+    if io_dtype not in IO_DTYPES:
+        raise InputError(f"io_dtype is {io_dtype!r}; it is None, 'float32' or 'int8'")
+    if method == "float16":
+        if io_dtype == "int8":
+            raise InputError("io_dtype 'int8' needs quantize 'int8'")
+        return _quantize_float16(graph)
+    observers.create(observer)
+    return _quantize_int8(graph, calibration, observer, io_dtype == "int8", progress)
+
+
+def _quantize_int8(
+    graph: Graph, calibration: Any, observer: str, integer_io: bool, progress: Progress | None
+) -> Report:
+    inference.annotate(graph)
+    placement = place(graph)
+    tensors = to_observe(placement, integer_io)
+    observed = observe(graph, Batches(graph, calibration, batch_size(graph, tensors)), tensors, observer, progress)
+    derive(placement, observed)
+    if observed.unbounded:
+        placement = place(graph, observed.unbounded)
+    scales = ActivationScales(placement, observed.ranges)
+    rewritten = rewrite(placement, scales, integer_io)
+    rows = [
+        _row(placement, scales, rewritten, node)
+        for node in graph.nodes
+        if node in placement.rules or node in placement.reasons
+    ]
+    commit(graph, rewritten)
+    return Report("int8", observer, observed.samples, rows)
+
+
+def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, node: Node) -> Row:
+    layer = node.name or node.outputs[0].name
+    if node in placement.reasons:
+        return Row(layer, node.op, "float32", reason=placement.reasons[node])
+    weight_scale = clusters = None
+    if (linear := rewritten.linear.get(node)) is not None:
+        assert linear.weights.quantization is not None
+        scale = linear.weights.quantization.scale
+        weight_scale, clusters = (float(scale.min()), float(scale.max())), linear.distinct
+    indices = placement.rules[node].scales is Scales.INDICES
+    output = None if indices else representable(scales.of(node.outputs[0]))
+    return Row(layer, node.op, "int8", weight_scale, clusters, output)
+
+
+def _quantize_float16(graph: Graph) -> Report:
+    changed, kept = store_float16(graph)
+    reasons = {k.tensor: k.reason for k in kept}
+    rows = []
+    for node in graph.nodes:
+        stored = [t for t in node.inputs if t in changed or t in reasons]
+        if stored:
+            reason = "; ".join(f"'{t.name}' stays float32: {reasons[t]}" for t in stored if t in reasons)
+            rows.append(Row(node.name or node.outputs[0].name, node.op, "float32", reason=reason))
+    return Report(
+        "float16", rows=rows, notes=[f"{len(changed)} constants stored as float16, {len(kept)} kept as float32"]
+    )

@@ -1,0 +1,45 @@
+"""Weights stored as float16: half the bytes, computed with as float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from schema.graph import Graph, Tensor
+
+SMALLEST_SIZE = 32  # elements: below that nothing is saved that matters
+SMALLEST = float(np.finfo(np.float16).tiny)  # of normal float16 numbers
+LARGEST = float(np.finfo(np.float16).max)
+FLOAT32 = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that stays float32, and why."""
+
+    tensor: Tensor
+    reason: str
+
+
+def store_float16(graph: Graph) -> tuple[list[Tensor], list[Kept]]:
+    """Store float32 constants as float16 where that loses only precision. Returns (changed, kept although large
+    enough).
+    """
+    changed: list[Tensor] = []
+    kept: list[Kept] = []
+    for tensor in graph.tensors():
+        constant = tensor.constant
+        if constant is None or tensor.dtype != FLOAT32 or tensor.quantization is not None:
+            continue
+        if np.asarray(constant.values).dtype != FLOAT32 or constant.values.size < SMALLEST_SIZE:
+            continue
+        largest = float(np.abs(constant.values).max())
+        if not largest <= LARGEST:
+            kept.append(Kept(tensor, f"values up to {largest:.4g} exceed float16's {LARGEST:.0f}"))
+        elif 0 < largest < SMALLEST:
+            kept.append(Kept(tensor, f"values up to {largest:.4g} are below float16's normal numbers"))
+        else:
+            tensor.set_constant(replace(constant, values=constant.values.astype(np.float16)))
+            changed.append(tensor)
+    return changed, kept

@@ -1,0 +1,141 @@
+"""Running the float graph over calibration data, and the range that each activation takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.quantize import observers
+from converter.quantize.calibration import Batch, Batches
+from converter.quantize.execution import ancestors, execute
+from converter.quantize.placement import Placement, is_real
+from converter.quantize.rules import Scales
+from converter.quantize.scales import constant_range, representable
+from schema import inference
+from schema.errors import CalibrationError
+from schema.graph import Graph, Shape, Tensor
+
+Progress = Callable[[str, int, "int | None"], None]
+"""Called with what is going on ("calibration"), how many samples are done, and of how many (None: not known)."""
+
+BATCH_SIZE = 32
+MEMORY = 1 << 28  # bytes of activations that are held at once
+DERIVED = (Scales.SHARED, Scales.FIXED)
+
+
+@dataclass
+class Observed:
+    """ranges: of each tensor, real numbers. unbounded: tensors that were not always finite; they have no range."""
+
+    samples: int = 0
+    ranges: dict[Tensor, tuple[float, float]] = field(default_factory=dict)
+    unbounded: set[Tensor] = field(default_factory=set)
+
+
+def to_observe(placement: Placement, integer_io: bool) -> list[Tensor]:
+    """Activations whose range has to be seen, in the graph's order: those that int8 nodes touch, unless `derive`
+    knows them.
+    """
+    graph = placement.graph
+    wanted = dict.fromkeys(tensor for node in placement.rules for _, tensor in placement.activations(node))
+    for node, rule in placement.rules.items():
+        wanted.update(dict.fromkeys(node.outputs if rule.scales is not Scales.INDICES else ()))
+    if integer_io:
+        wanted.update(dict.fromkeys(t for t in (*graph.inputs, *graph.outputs) if is_real(t) and not t.is_constant))
+    derived = {t for node, rule in placement.rules.items() if rule.scales in DERIVED for t in node.outputs}
+    return [tensor for tensor in graph.tensors() if tensor in wanted and tensor not in derived]
+
+
+def derive(placement: Placement, observed: Observed) -> None:
+    """Add the ranges that follow from others: those of moved integers, and those that the op gives."""
+    for node, rule in placement.rules.items():
+        if rule.scales not in DERIVED:
+            continue
+        sources = [tensor for _, tensor in placement.data(node)]
+        if any(tensor in observed.unbounded for tensor in sources):
+            observed.unbounded.update(node.outputs)
+        elif rule.fixed is not None:
+            observed.ranges.update(dict.fromkeys(node.outputs, representable(rule.fixed)))
+        else:
+            ranges = [constant_range(t) if t.is_constant else observed.ranges[t] for t in sources]
+            whole = min(low for low, _ in ranges), max(high for _, high in ranges)
+            observed.ranges.update(dict.fromkeys(node.outputs, whole))
+
+
+def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:
+    """How many samples of this graph to run at once."""
+    size = sum(_bytes(shape) for shape in _shapes(graph, tensors, [(1, *(t.shape or (1,))[1:]) for t in graph.inputs]))
+    return max(1, min(BATCH_SIZE, MEMORY // max(size, 1)))
+
+
+def observe(
+    graph: Graph, batches: Batches, tensors: Sequence[Tensor], observer: str, progress: Progress | None = None
+) -> Observed:
+    """The ranges of the graph's inputs and computed tensors named in `tensors`."""
+    watched = {tensor: observers.create(observer) for tensor in tensors}
+    result = Observed()
+    chunks: dict[tuple[Shape, ...], list[Graph]] = {}
+    for batch in batches:
+        shapes = tuple(array.shape for array in batch)
+        if shapes not in chunks:
+            chunks[shapes] = _chunks(graph, tensors, shapes)
+        _see_batch(graph, batch, chunks[shapes], watched, result.unbounded)
+        result.samples += batch[0].shape[0] if batch and batch[0].ndim else 1
+        if progress is not None:
+            progress("calibration", result.samples, batches.samples)
+    for tensor, seen in watched.items():
+        if tensor not in result.unbounded:
+            result.ranges[tensor] = _usable(tensor, *seen.range())
+    return result
+
+
+def _see_batch(
+    graph: Graph,
+    batch: Batch,
+    chunks: Sequence[Graph],
+    watched: dict[Tensor, observers.Observer],
+    unbounded: set[Tensor],
+) -> None:
+    given = dict(zip(graph.inputs, batch, strict=True))
+    for tensor in watched.keys() & given.keys():
+        watched[tensor].see(given[tensor])
+    for chunk in chunks:
+        for tensor, array in zip(chunk.outputs, execute(chunk, batch), strict=True):
+            if np.isfinite(array).all():
+                watched[tensor].see(array)
+            else:
+                unbounded.add(tensor)
+
+
+def _chunks(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Graph]:
+    """The graph with the tensors as outputs, cut into as many graphs as keep what is held below MEMORY."""
+    computed = [tensor for tensor in tensors if tensor not in graph.inputs]
+    groups: list[list[Tensor]] = []
+    held = MEMORY
+    for tensor, shape in zip(computed, _shapes(graph, computed, shapes), strict=True):
+        size = _bytes(shape)
+        if held + size > MEMORY:
+            groups.append([])
+            held = 0
+        groups[-1].append(tensor)
+        held += size
+    return [ancestors(graph, group) for group in groups]
+
+
+def _shapes(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Shape | None]:
+    types = inference.infer(graph, shapes).types
+    return [types[tensor].shape for tensor in tensors]
+
+
+def _bytes(shape: Shape | None) -> int:
+    """Of a float32 tensor; dimensions that only running tells count as 1."""
+    return 4 * math.prod(d or 1 for d in shape or ())
+
+
+def _usable(tensor: Tensor, low: float, high: float) -> tuple[float, float]:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise CalibrationError(f"'{tensor.name}' takes values from {low} to {high} on the calibration data")
+    return low, high

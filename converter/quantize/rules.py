@@ -1,0 +1,106 @@
+"""How each op is quantized to int8: which of its inputs hold real numbers, and where the scales come from.
+
+The meaning of the integers is that of `schema/ops` (the TFLite int8 specification); this table says which ops are
+worth it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schema.quantization import Quantization
+
+
+class Scales(enum.Enum):
+    """Where the output's scale and zero point come from."""
+
+    FREE = "from the range of the output"
+    SHARED = "one for all inputs and the output: integers are moved or compared as they are"
+    FIXED = "given by the op"
+    INDICES = "the output is no real number"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Operands of a linear op that are stored: weights symmetric per channel of `axis`, bias int32."""
+
+    weights: int
+    axis: int
+    bias: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """data: inputs that become int8 activations, None for all. fixed: the output's parameters where scales is FIXED.
+
+    costly: worth its int8 kernel or its int8 weights whatever surrounds it. Other ops stay float between float ones.
+    """
+
+    scales: Scales
+    data: tuple[int, ...] | None = (0,)
+    weights: Weights | None = None
+    fixed: Quantization | None = None
+    costly: bool = False
+
+    def data_inputs(self, count: int) -> Sequence[int]:
+        return range(count) if self.data is None else self.data
+
+
+def _linear(data: int, weights: int, axis: int, bias: int) -> Rule:
+    return Rule(Scales.FREE, (data,), Weights(weights, axis, bias), costly=True)
+
+
+def _fixed(scale: float, zero_point: int) -> Rule:
+    return Rule(Scales.FIXED, fixed=Quantization(scale, zero_point))
+
+
+RULES: dict[str, Rule] = {
+    "CONV_2D": _linear(0, 1, 0, 2),
+    "DEPTHWISE_CONV_2D": _linear(0, 1, 3, 2),
+    "FULLY_CONNECTED": _linear(0, 1, 0, 2),
+    "TRANSPOSE_CONV": _linear(2, 1, 0, 3),
+    "BATCH_MATMUL": Rule(Scales.FREE, (0, 1), costly=True),
+    # The specification's own output parameters: the whole range of the function, whatever the data.
+    "LOGISTIC": _fixed(1 / 256, -128),
+    "SOFTMAX": _fixed(1 / 256, -128),
+    "TANH": _fixed(1 / 128, 0),
+    "LOG_SOFTMAX": _fixed(16 / 256, 127),
+    "L2_NORMALIZATION": _fixed(1 / 128, 0),
+    "ARG_MAX": Rule(Scales.INDICES),
+    "ARG_MIN": Rule(Scales.INDICES),
+}
+for _name in "ADD SUB MUL PRELU".split():
+    RULES[_name] = Rule(Scales.FREE, (0, 1))
+for _name in """MEAN SUM ABS NEG RELU RELU6 RELU_N1_TO_1 CLAMP LEAKY_RELU ELU SELU GELU SWISH HARD_SWISH SOFTPLUS
+                SOFTSIGN""".split():
+    RULES[_name] = Rule(Scales.FREE)
+for _name in """AVERAGE_POOL_2D MAX_POOL_2D REDUCE_MAX REDUCE_MIN RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR
+                RESHAPE TRANSPOSE SPLIT_V UNPACK SLICE STRIDED_SLICE PAD MIRROR_PAD TILE GATHER GATHER_ND EXPAND_DIMS
+                SQUEEZE BROADCAST_TO REVERSE_V2 SPACE_TO_DEPTH DEPTH_TO_SPACE SPACE_TO_BATCH_ND
+                BATCH_TO_SPACE_ND""".split():
+    RULES[_name] = Rule(Scales.SHARED)
+RULES["SPLIT"] = Rule(Scales.SHARED, (1,))
+RULES["PADV2"] = Rule(Scales.SHARED, (0, 2))
+RULES["SELECT_V2"] = Rule(Scales.SHARED, (1, 2))
+for _name in "CONCATENATION PACK".split():
+    RULES[_name] = Rule(Scales.SHARED, None)
+for _name in "MAXIMUM MINIMUM".split():
+    RULES[_name] = Rule(Scales.SHARED, (0, 1))
+
+TYPELESS = frozenset({"SHAPE", "RANK"})
+"""Ops that read no values: they take whatever dtype is there."""
+
+SENSITIVE = frozenset(
+    """DIV POW SQUARED_DIFFERENCE SQUARE SQRT RSQRT RECIPROCAL EXP EXPM1 LOG LOG1P SIN COS ERF
+    SIGN FLOOR CEIL ROUND FLOOR_DIV FLOOR_MOD CUMSUM REDUCE_PROD""".split()
+)
+"""Ops whose result 256 input values do not determine well enough: it spans many powers of two, jumps, or piles up
+errors.
+"""
+
+
+def why_float(op: str) -> str:
+    """Why an op without a rule stays float."""
+    return f"{op} is too sensitive for 8-bit inputs" if op in SENSITIVE else f"{op} has no int8 form"

@@ -1,0 +1,137 @@
+"""Stored operands of linear ops: weights as int8 with one scale per output channel, bias as int32.
+
+A kernel with few distinct values (clustered while training) keeps them: its base values are quantized with one scale
+for the whole tensor, and each channel's factor (a folded BatchNorm) goes into that channel's scale. Zeros stay zeros in
+every case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from schema.fixedpoint import round_half_away
+from schema.graph import Constant, Tensor
+from schema.quantization import Quantization
+
+LIMIT = 127  # weights are symmetric, -128 is not used
+CODEBOOK = 128  # more distinct values than that would not survive one scale for the whole tensor
+SAMPLE = 1 << 14  # elements that tell a clustered kernel from others before all are sorted
+BIAS_LIMIT = 2**30  # half of int32, so that adding the products does not overflow
+
+
+@dataclass
+class Channels:
+    """int8 = base * sign of the channel; real = scale of the channel * int8. distinct: base values of a clustered
+    kernel.
+    """
+
+    base: np.ndarray  # int8, of the weights' shape
+    scale: np.ndarray  # float64 (channels,), > 0
+    sign: np.ndarray  # int8 (channels,), 1 or -1
+    distinct: int | None
+
+
+@dataclass
+class QuantizedLinear:
+    """Operands of an int8 linear op. distinct: how many base values a clustered kernel has, None for other kernels."""
+
+    weights: Tensor
+    bias: Tensor | None
+    distinct: int | None
+
+
+def quantize_linear(
+    weights: Tensor, axis: int, bias: Tensor | None, input_scale: float, output_scale: float
+) -> QuantizedLinear:
+    """int8 weights with channels along `axis`, and int32 bias of scale input_scale x weight scale.
+
+    Where a channel's bias would not fit, the channel's weight scale is raised until it does: such weights hardly count.
+    """
+    assert weights.constant is not None
+    channels = _clustered(weights.constant, axis) or _per_channel(weights.value, axis)
+    # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
+    channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
+    if bias is not None:
+        needed = np.abs(bias.value.astype(np.float64)) / (input_scale * BIAS_LIMIT)
+        _raise_scales(channels, weights.value, axis, needed)
+    scale = channels.scale.astype(np.float32)
+    quantized = Tensor.from_array(weights.name, channels.base, Quantization(scale, 0, axis))
+    if (channels.sign < 0).any():  # kept apart, so that the stored values stay few
+        quantized.set_constant(Constant(channels.base, channels.sign.astype(np.float32), axis))
+    bias = None if bias is None else _quantize_bias(bias, np.float32(input_scale) * scale)
+    return QuantizedLinear(quantized, bias, channels.distinct)
+
+
+def _others(axis: int, rank: int) -> tuple[int, ...]:
+    return tuple(i for i in range(rank) if i != axis)
+
+
+def _along(vector: np.ndarray, axis: int, rank: int) -> np.ndarray:
+    return vector.reshape([-1 if i == axis else 1 for i in range(rank)])
+
+
+def _to_int8(real: np.ndarray, scale: np.ndarray, axis: int) -> np.ndarray:
+    ratio = real / _along(scale.astype(np.float32), axis, real.ndim)
+    return np.clip(round_half_away(ratio), -LIMIT, LIMIT).astype(np.int8)
+
+
+def _per_channel(real: np.ndarray, axis: int) -> Channels:
+    """Each channel's largest magnitude becomes 127."""
+    largest = np.abs(real).max(axis=_others(axis, real.ndim), initial=0).astype(np.float64)
+    # Below that the float32 quotient would not be a normal number: such weights are zero.
+    scale = np.where(largest > LIMIT * 1e-30, largest / LIMIT, 1.0)
+    return Channels(_to_int8(real, scale, axis), scale, np.ones(scale.size, np.int8), None)
+
+
+def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.ndarray) -> None:
+    """Requantize the channels whose scale is below what is needed."""
+    raised = np.flatnonzero(needed > channels.scale)
+    if raised.size:
+        channels.scale[raised] = needed[raised]
+        chosen = (slice(None),) * axis + (raised,)
+        integers = _to_int8(real[chosen], needed[raised], axis)
+        channels.base[chosen] = integers * _along(channels.sign[raised], axis, real.ndim)
+
+
+def _clustered(constant: Constant, axis: int) -> Channels | None:
+    """The base values of a clustered kernel by one scale; None for a kernel that is not clustered."""
+    values = np.asarray(constant.values)
+    if constant.channel_scale is not None and constant.axis != axis:
+        return None
+    sample = np.ravel(values)[:: max(values.size // SAMPLE, 1)]
+    if np.unique(sample).size > CODEBOOK + 1:  # zero does not count
+        return None
+    base, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    nonzero = base != 0
+    # Weights that nobody clustered are all different.
+    if nonzero.sum() > min(CODEBOOK, counts[nonzero].sum() // 2):
+        return None
+    step, integers = _base_scale(base, counts)
+    factor = (
+        np.ones(values.shape[axis]) if constant.channel_scale is None else constant.channel_scale.astype(np.float64)
+    )
+    quantized = integers.astype(np.int8)[inverse].reshape(values.shape)
+    quantized *= _along(factor != 0, axis, values.ndim)
+    sign = np.where(factor < 0, -1, 1).astype(np.int8)
+    return Channels(quantized, np.where(factor != 0, step * np.abs(factor), 1.0), sign, int(base.size))
+
+
+def _base_scale(base: np.ndarray, counts: np.ndarray) -> tuple[float, np.ndarray]:
+    """(scale, integers) that keep most values distinct and, among those, have the smallest summed squared error."""
+    largest = np.abs(base.astype(np.float64)).max(initial=0)
+    if largest == 0 or (base.dtype.kind in "iu" and largest <= LIMIT):
+        return 1.0, base
+    steps = largest / np.arange(LIMIT, LIMIT // 2, -1)
+    integers = round_half_away(base / steps[:, np.newaxis])
+    lost = [base.size - np.unique(row).size for row in integers]
+    error = ((integers * steps[:, np.newaxis] - base) ** 2 * counts).sum(axis=1)
+    best = min(range(steps.size), key=lambda i: (lost[i], error[i]))
+    return float(steps[best]), integers[best]
+
+
+def _quantize_bias(bias: Tensor, scale: np.ndarray) -> Tensor:
+    integers = round_half_away(bias.value.astype(np.float64) / scale.astype(np.float64))
+    limit = 2**31 - 1
+    return Tensor.from_array(bias.name, np.clip(integers, -limit, limit).astype(np.int32), Quantization(scale, 0, 0))
