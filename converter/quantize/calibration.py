@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from schema.errors import CalibrationError
-from schema.graph import Graph, Tensor
+from schema.graph import Graph, Shape, Tensor
 
 Batch = list[np.ndarray]
 
@@ -55,62 +55,62 @@ class Batches:
     def __init__(self, graph: Graph, calibration: Any, batch_size: int):
         self._graph = graph
         self.samples: int | None = None
+        self._cut_up: list[Batch] | None = None
+        self._iterable: Iterable[Any] = ()
         if calibration is None:
             raise CalibrationError(f"int8 needs calibration data: some typical values of {_signature(graph)}")
         if isinstance(calibration, str | bytes | os.PathLike):
-            raise CalibrationError(
-                f"calibration is the name {calibration!r}: load it with converter.quantize.load(path)"
-            )
-        if isinstance(calibration, Mapping):
-            self._start_samples(self._by_name(calibration, "calibration data"), batch_size)
-        elif _is_array(calibration):
-            if len(graph.inputs) != 1:
-                raise CalibrationError(
-                    f"calibration is one array, but the model takes {_signature(graph)}: pass a dict"
-                )
-            self._start_samples([np.asarray(calibration)], batch_size)
+            raise CalibrationError(f"calibration is {calibration!r}: load it with converter.quantize.load(path)")
+        if isinstance(calibration, Mapping) or _is_array(calibration):
+            self._cut_up = self._cut(self._arrays(calibration, "calibration data"), batch_size)
+            self.samples = sum(len(batch[0]) for batch in self._cut_up)
         elif isinstance(calibration, Iterable):
-            self._iterable: Iterable[Any] = calibration
+            self._iterable = calibration
         else:
             raise CalibrationError(
                 f"calibration is {_type(calibration)}: an array, a dict of arrays or an iterable of batches is needed"
             )
 
     def __iter__(self) -> Iterator[Batch]:
-        found = False
+        if self._cut_up is not None:
+            yield from self._cut_up
+            return
+        index = -1
         for index, value in enumerate(self._iterable):
-            found = True
-            where = f"calibration batch {index}" if self.samples is None else "calibration data"
-            arrays = self._arrays(value, where)
-            yield [
-                _check(name, tensor, array, where)
-                for name, tensor, array in zip(self._graph.input_names, self._graph.inputs, arrays, strict=True)
-            ]
-        if not found:
+            where = f"calibration batch {index}"
+            yield self._check(self._arrays(value, where), [tensor.shape for tensor in self._graph.inputs], where)
+        if index < 0:
             raise CalibrationError(
-                "the calibration data yields no batches: an iterator can be used once only, an empty one not at all"
+                "the calibration data yields no batches: it is empty, or an iterator that was used up before"
             )
 
-    def _start_samples(self, arrays: list[np.ndarray], batch_size: int) -> None:
-        """Cut arrays of samples into batches."""
-        names = self._graph.input_names
-        for name, tensor, array in zip(names, self._graph.inputs, arrays, strict=True):
-            if array.ndim == 0 or array.shape[0] == 0:
-                raise CalibrationError(f"calibration data for {_describe(name, tensor)} is empty: shape {array.shape}")
-        counts = {name: array.shape[0] for name, array in zip(names, arrays, strict=True)}
-        if len(set(counts.values())) != 1:
+    def _cut(self, arrays: list[np.ndarray], batch_size: int) -> list[Batch]:
+        """Arrays of samples as batches."""
+        shapes = [tensor.shape for tensor in self._graph.inputs]
+        if () in shapes or any(array.ndim == 0 for array in arrays):
+            raise CalibrationError(
+                f"{_signature(self._graph)}: a single number has no samples; pass an iterable of batches"
+            )
+        arrays = self._check(arrays, [(None, *shape[1:]) if shape else shape for shape in shapes], "calibration data")
+        counts = {name: len(array) for name, array in zip(self._graph.input_names, arrays, strict=True)}
+        samples = min(counts.values())
+        if samples != max(counts.values()):
             raise CalibrationError(f"calibration data has a different number of samples for each input: {counts}")
-        samples = next(iter(counts.values()))
-        fixed = {t.shape[0] for t in self._graph.inputs if t.shape and t.shape[0] is not None}
-        size = max(fixed, default=batch_size)
-        starts = range(0, samples - size + 1 if fixed else samples, size)
-        if not starts:
+        fixed = {shape[0] for shape in shapes if shape and shape[0] is not None}
+        if len(fixed) > 1:
+            raise CalibrationError(f"{_signature(self._graph)} have no common batch axis: pass an iterable of batches")
+        size = next(iter(fixed), batch_size)
+        if fixed and samples < size:
             raise CalibrationError(
                 f"calibration data has {samples} samples, fewer than the {size} that {_signature(self._graph)} "
                 "takes at once"
             )
-        self.samples = len(starts) * size if fixed else samples
-        self._iterable = [[array[start : start + size] for array in arrays] for start in starts]
+        whole = samples - samples % size if fixed else samples
+        return [[array[start : start + size] for array in arrays] for start in range(0, whole, size)]
+
+    def _check(self, arrays: list[np.ndarray], shapes: Sequence[Shape | None], where: str) -> Batch:
+        inputs = zip(self._graph.input_names, self._graph.inputs, arrays, shapes, strict=True)
+        return [_check(name, tensor, array, shape, where) for name, tensor, array, shape in inputs]
 
     def _arrays(self, value: Any, where: str) -> list[np.ndarray]:
         """One batch in the order of the inputs, unchecked."""
@@ -119,7 +119,9 @@ class Batches:
             return self._by_name(value, where)
         if _is_array(value):
             if count != 1:
-                raise CalibrationError(f"{where} is one array, but the model takes {_signature(self._graph)}")
+                raise CalibrationError(
+                    f"{where} is one array, but the model takes {_signature(self._graph)}: pass a dict"
+                )
             return [np.asarray(value)]
         if isinstance(value, list | tuple):
             if len(value) == count and all(_is_array(v) for v in value):
@@ -146,13 +148,11 @@ class Batches:
         return [np.asarray(value[name]) for name in names]
 
 
-def _check(name: str, tensor: Tensor, array: np.ndarray, where: str) -> np.ndarray:
+def _check(name: str, tensor: Tensor, array: np.ndarray, shape: Shape | None, where: str) -> np.ndarray:
     """The array in the input's dtype. Raises CalibrationError for another shape or kind of number, NaN and infinity."""
     expected = f"{where} for {_describe(name, tensor)}"
-    if tensor.shape is not None:
-        fits = array.ndim == len(tensor.shape) and all(
-            d is None or d == n for d, n in zip(tensor.shape, array.shape, strict=True)
-        )
+    if shape is not None:
+        fits = array.ndim == len(shape) and all(d in (None, n) for d, n in zip(shape, array.shape, strict=True))
         if not fits:
             raise CalibrationError(
                 f"{expected} has shape {array.shape}; axis 0 counts the samples, the rest must be the input's"

@@ -96,19 +96,20 @@ def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.nd
 
 
 def _clustered(constant: Constant, axis: int) -> Channels | None:
-    """The base values of a clustered kernel by one scale; None for a kernel that is not clustered."""
+    """The base values of a clustered kernel by one scale, integers as they are; None for other kernels."""
     values = np.asarray(constant.values)
     if constant.channel_scale is not None and constant.axis != axis:
         return None
+    stored_integers = values.dtype.kind in "iu" and values.min(initial=0) >= -LIMIT and values.max(initial=0) <= LIMIT
     sample = np.ravel(values)[:: max(values.size // SAMPLE, 1)]
-    if np.unique(sample).size > CODEBOOK + 1:  # zero does not count
+    if not stored_integers and np.unique(sample).size > CODEBOOK + 1:  # zero does not count
         return None
     base, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     nonzero = base != 0
     # Weights that nobody clustered are all different.
-    if nonzero.sum() > min(CODEBOOK, counts[nonzero].sum() // 2):
+    if not stored_integers and nonzero.sum() > min(CODEBOOK, counts[nonzero].sum() // 2):
         return None
-    step, integers = _base_scale(base, counts)
+    step, integers = (1.0, base) if stored_integers else _base_scale(base, counts)
     factor = (
         np.ones(values.shape[axis]) if constant.channel_scale is None else constant.channel_scale.astype(np.float64)
     )
@@ -121,7 +122,7 @@ def _clustered(constant: Constant, axis: int) -> Channels | None:
 def _base_scale(base: np.ndarray, counts: np.ndarray) -> tuple[float, np.ndarray]:
     """(scale, integers) that keep most values distinct and, among those, have the smallest summed squared error."""
     largest = np.abs(base.astype(np.float64)).max(initial=0)
-    if largest == 0 or (base.dtype.kind in "iu" and largest <= LIMIT):
+    if largest == 0:
         return 1.0, base
     steps = largest / np.arange(LIMIT, LIMIT // 2, -1)
     integers = round_half_away(base / steps[:, np.newaxis])
