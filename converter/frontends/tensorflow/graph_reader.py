@@ -1,0 +1,185 @@
+"""A TensorFlow program to a schema.Graph.
+
+Only what the outputs need is looked at, so training code, asserts and side effects never come into sight. Function calls are
+followed in place. Each op's reading is a function in `ops/`, found by TensorFlow's op name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from converter.frontends.tensorflow import dtypes
+from converter.frontends.tensorflow.attributes import attribute, output_index
+from converter.frontends.tensorflow.builder import Builder
+from converter.frontends.tensorflow.ops import READERS
+from converter.frontends.tensorflow.ops.reading import Reading, Variable
+from converter.frontends.tensorflow.program import Program
+from schema.errors import ConversionError, UnsupportedError, XnnError
+from schema.graph import Graph, Tensor
+
+Value = Union[Tensor, Variable]
+CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+BRANCHES = frozenset(("If", "StatelessIf"))
+REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"
+LOOPS = frozenset(
+    "While StatelessWhile Enter Exit NextIteration LoopCond TensorListReserve TensorListFromTensor".split()
+)
+
+
+def read(program: Program) -> Graph:
+    """The whole program as one graph.
+
+    Raises UnsupportedError, naming layer and op, for an op or dtype that xnn does not handle.
+    """
+    builder = Builder()
+    reader = _Reader(program, builder)
+    inputs = [builder.input(port.name, port.dtype, port.shape) for port in program.inputs]  # type: ignore[arg-type]
+    given = {port.reference: tensor for port, tensor in zip(program.inputs, inputs, strict=True)}
+    scope = _Scope({node.name: node for node in program.nodes}, dict(given), "", False)
+    outputs = []
+    for port, value in zip(program.outputs, reader.values(scope, [p.reference for p in program.outputs]), strict=True):
+        if not isinstance(value, Tensor):
+            raise UnsupportedError(f"output '{port.name}' is no tensor: only numbers and bool can leave a model")
+        outputs.append(value)
+    graph = builder.graph(inputs, [p.name for p in program.inputs], outputs, [p.name for p in program.outputs])
+    graph.name = program.name
+    return graph
+
+
+class _Scope:
+    """The nodes of the program or of one function call, and what has been computed of them.
+
+    values: by reference, "node:index" (of a function's arguments: "argument:0"). prefix: the call's name scope.
+    """
+
+    def __init__(self, nodes: Mapping[str, Any], values: dict[str, Value], prefix: str, is_function: bool):
+        self.nodes, self.values, self.prefix, self.is_function = nodes, values, prefix, is_function
+
+    def key(self, reference: str) -> tuple[str, int]:
+        """(node, output index) of "node", "node:1" or, in a function, "node:output:1"."""
+        name, *rest = reference.split(":")
+        if len(rest) == 2:
+            return name, output_index(self.nodes[name], rest[0], int(rest[1]))
+        return name, int(rest[0]) if rest else 0
+
+
+class _Reader:
+    def __init__(self, program: Program, builder: Builder):
+        self.program, self.builder = program, builder
+        self.variables: dict[str, Variable] = {}
+
+    def values(self, scope: _Scope, references: Sequence[str]) -> list[Value]:
+        """What these references stand for, after reading all nodes that they need."""
+        keys = [scope.key(reference) for reference in references]
+        needed = self._order(scope, [name for name, index in keys if f"{name}:{index}" not in scope.values])
+        wanted: dict[str, set[int]] = {}
+        for name, index in (*keys, *(scope.key(r) for node in needed for r in _data_inputs(node))):
+            wanted.setdefault(name, set()).add(index)
+        for node in needed:
+            self._read_node(scope, node, wanted.get(node.name, {0}))
+        return [self._value(scope, name, index) for name, index in keys]
+
+    def _order(self, scope: _Scope, names: Sequence[str]) -> list[Any]:
+        """These nodes and all that they need, producers first."""
+        order, done, open_nodes = [], set(), set()
+        stack = [(name, False) for name in reversed(names)]
+        while stack:
+            name, expanded = stack.pop()
+            if expanded:
+                done.add(name)
+                open_nodes.discard(name)
+                order.append(scope.nodes[name])
+                continue
+            if name in done or name in open_nodes:
+                continue  # a node that is open again is a loop's; reading the loop is refused
+            node = scope.nodes.get(name)
+            if node is None:
+                raise ConversionError(f"the program names a node '{name}' that it does not have: the file is damaged")
+            open_nodes.add(name)
+            stack.append((name, True))
+            for reference in _data_inputs(node):
+                producer, index = scope.key(reference)
+                if f"{producer}:{index}" not in scope.values:
+                    stack.append((producer, False))
+        return order
+
+    def _value(self, scope: _Scope, name: str, index: int) -> Value:
+        value = scope.values.get(f"{name}:{index}")
+        if value is None:
+            node = scope.nodes.get(name)
+            op = "a node" if node is None else node.op
+            raise UnsupportedError(f"output {index} of '{name}' ({op}) is not supported; {REMEDY}")
+        return value
+
+    def _read_node(self, scope: _Scope, node: Any, wanted: set[int]) -> None:
+        name = f"{scope.prefix}{node.name}"
+        inputs = [self._value(scope, *scope.key(reference)) for reference in _data_inputs(node)]
+        if node.op in CALLS or node.op in self.program.functions:
+            outputs = self._call(attribute(node, "f") if node.op in CALLS else node.op, inputs, name, wanted)
+        elif node.op in BRANCHES:
+            outputs = self._branch(node, inputs, name, wanted)
+        else:
+            layer = self.program.layers.layer(name)
+            try:
+                result = self._outputs(scope, node, name, layer, inputs)
+            except XnnError as error:
+                raise type(error)(f"layer '{layer}' (TensorFlow op {node.op}): {error}") from None
+            outputs = dict(enumerate(result)) if isinstance(result, (list, tuple)) else {0: result}
+        scope.values.update((f"{node.name}:{index}", value) for index, value in outputs.items() if value is not None)
+
+    def _outputs(self, scope: _Scope, node: Any, name: str, layer: str, inputs: list[Value]) -> Any:
+        if not scope.is_function and node.name in self.program.variables:
+            return self._variable(node)
+        if not scope.is_function and node.name in self.program.captured:
+            return self.builder.constant(dtypes.from_array(self.program.captured[node.name]), name)
+        reader = READERS.get(node.op)
+        if reader is None:
+            raise _refusal(node)
+        return reader(Reading(self.builder, node, name, layer, inputs))
+
+    def _variable(self, node: Any) -> Value:
+        if node.name not in self.variables:
+            self.variables[node.name] = Variable(node.name, self.program.variables[node.name], self.builder)
+        variable = self.variables[node.name]
+        return variable.tensor() if node.op in ("Variable", "VariableV2") else variable
+
+    def _call(self, function: str, inputs: Sequence[Value], name: str, wanted: set[int]) -> dict[int, Value]:
+        body = self.program.functions.get(function)
+        if body is None:
+            raise ConversionError(f"function {function} is missing: the file is damaged")
+        arguments = {f"{argument.name}:0": value for argument, value in zip(body.signature.input_arg, inputs)}  # noqa: B905
+        prefix = name.rpartition("/")[0]
+        scope = _Scope({n.name: n for n in body.node_def}, arguments, f"{prefix}/" if prefix else "", True)
+        results = [body.ret[argument.name] for argument in body.signature.output_arg]
+        indices = sorted(index for index in wanted if index < len(results))
+        return dict(zip(indices, self.values(scope, [results[i] for i in indices]), strict=True))
+
+    def _branch(self, node: Any, inputs: Sequence[Value], name: str, wanted: set[int]) -> dict[int, Value]:
+        condition = inputs[0]
+        value = self.builder.value(condition) if isinstance(condition, Tensor) else None
+        if value is None:
+            layer = self.program.layers.layer(name)
+            raise UnsupportedError(f"layer '{layer}': a branch that depends on data is not supported; {REMEDY}")
+        taken = "then_branch" if np.all(value) and value.size else "else_branch"
+        return self._call(attribute(node, taken), inputs[1:], name, wanted)
+
+
+def _data_inputs(node: Any) -> list[str]:
+    return [reference for reference in node.input if not reference.startswith("^")]
+
+
+def _refusal(node: Any) -> UnsupportedError:
+    if node.op in LOOPS:
+        return UnsupportedError(
+            "loops are not supported; build recurrent layers with unroll=True and a fixed number of steps"
+        )
+    if node.op.startswith(("Random", "StatelessRandom", "StatelessTruncated", "TruncatedNormal", "Multinomial")):
+        return UnsupportedError("random numbers are not supported; export the model for inference (training=False)")
+    if "String" in node.op or "Table" in node.op or "Lookup" in node.op:
+        return UnsupportedError("strings and tables are not supported; do that preprocessing outside of the model")
+    if node.op == "Placeholder":
+        return UnsupportedError(f"'{node.name}' is no input of the signature but is needed; name it in the signature")
+    return UnsupportedError(f"this op is not supported; {REMEDY}")

@@ -1,0 +1,226 @@
+"""A SavedModel folder read as it lies: the program from saved_model.pb, variables from the checkpoint beside it.
+
+TensorFlow's loader would rebuild every function and Python object; none of them is needed. Format: tensorflow/core/protobuf
+(saved_model.proto, meta_graph.proto, saver.proto). Which checkpoint entry a variable is restored from is what the program's own restore
+function says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from converter.frontends.tensorflow import dtypes
+from converter.frontends.tensorflow.names import LayerNames
+from converter.frontends.tensorflow.program import Port, Program
+from converter.frontends.tensorflow.signatures import declared_order, layer_outputs
+from schema.errors import ConversionError, FormatError, InputError
+
+PROGRAM = "saved_model.pb"
+DEFAULT = "serving_default"
+INTERNAL = "__saved_model_init_op"
+VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable"))
+ASSIGNMENTS = frozenset(("AssignVariableOp", "Assign"))
+
+
+def load(folder: Path, signature: str | None = None) -> Program:
+    """The program behind a signature (default: serving_default, or the only one there is).
+
+    Raises ConversionError for a folder that is no SavedModel, FormatError for one that is damaged, InputError for a signature
+    that it does not have.
+    """
+    meta = _inference_graph(folder)
+    name, entry = _signature(folder, meta.signature_def, signature)
+    nodes = {node.name: node for node in meta.graph_def.node}
+    functions = {function.signature.name: function for function in meta.graph_def.library.function}
+    layers = LayerNames.guess(_node_names(nodes, functions), _variable_names(nodes), _keras_layers(folder))
+    inputs, outputs = declared_order(entry, nodes, functions)
+    program = Program(
+        nodes=meta.graph_def.node,
+        functions=functions,
+        inputs=[_port(port, entry.inputs[port]) for port in inputs],
+        outputs=[Port(port, entry.outputs[port].name) for port in outputs],
+        layers=layers,
+        variables=_variables(folder, meta, nodes, functions),
+        name=name,
+    )
+    program.outputs = layer_outputs(program, nodes, _keras_outputs(folder))
+    return program
+
+
+def _inference_graph(folder: Path) -> Any:
+    path = folder / PROGRAM
+    if not path.is_file():
+        hint = f"; it has {PROGRAM}txt, which is not read: save it again" if Path(f"{path}txt").is_file() else ""
+        raise ConversionError(f"{folder} is no SavedModel: there is no {PROGRAM} in it{hint}")
+    model = saved_model_pb2.SavedModel()
+    try:
+        model.ParseFromString(path.read_bytes())
+    except DecodeError:
+        raise FormatError(f"{path} is damaged: it cannot be read as a SavedModel") from None
+    graphs = [meta for meta in model.meta_graphs if "serve" in meta.meta_info_def.tags] or list(model.meta_graphs)
+    if not graphs:
+        raise FormatError(f"{path} is damaged: it holds no graph")
+    return graphs[0]
+
+
+def _signature(folder: Path, signatures: Mapping[str, Any], wanted: str | None) -> tuple[str, Any]:
+    names = sorted(name for name in signatures if name != INTERNAL)
+    if not names:
+        raise ConversionError(f"{folder} has no signatures; save it with Keras's model.export(), or name `signatures=`")
+    if wanted is None:
+        wanted = DEFAULT if DEFAULT in names else names[0] if len(names) == 1 else None
+        if wanted is None:
+            raise InputError(f"{folder} has several signatures: name one of {', '.join(names)} (--signature)")
+    if wanted not in names:
+        raise InputError(f"{folder} has no signature '{wanted}': there are {', '.join(names)}")
+    return wanted, signatures[wanted]
+
+
+def _port(name: str, info: Any) -> Port:
+    shape = info.tensor_shape
+    dims = None if shape.unknown_rank else tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
+    return Port(name, info.name, dtypes.from_enum(info.dtype), dims)
+
+
+def _node_names(nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> list[str]:
+    """Of the largest body of code there is: the model's."""
+    bodies = [
+        nodes.values(),
+        *(function.node_def for function in functions.values() if "traced" not in function.signature.name),
+    ]
+    ignored = (*VARIABLES, "Const", "Placeholder", "ReadVariableOp", "Identity", "NoOp")
+    named = [[node.name for node in body if node.op not in ignored] for body in bodies]
+    return max(named, key=len, default=[])
+
+
+def _variable_names(nodes: Mapping[str, Any]) -> list[str]:
+    return [node.name for node in nodes.values() if node.op in VARIABLES]
+
+
+# ---- variables ----
+
+
+def _variables(
+    folder: Path, meta: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]
+) -> dict[str, Callable[[], np.ndarray]]:
+    handles = [node.name for node in nodes.values() if node.op in VARIABLES]
+    if not handles:
+        return {}
+    checkpoint = _Checkpoint(folder / "variables" / "variables")
+    keys = _restored_from(meta, nodes, functions)
+    return {name: partial(checkpoint.value, name, keys.get(name)) for name in handles}
+
+
+class _Checkpoint:
+    """Values by checkpoint key, the file opened when first needed."""
+
+    def __init__(self, prefix: Path):
+        self.prefix = prefix
+        self._reader: Any = None
+
+    def value(self, variable: str, key: str | None) -> np.ndarray:
+        if key is None:
+            raise FormatError(
+                f"{self.prefix}: nothing says where variable '{variable}' is stored; save the model again"
+            )
+        try:
+            if self._reader is None:
+                self._reader = tf.train.load_checkpoint(str(self.prefix))
+            return self._reader.get_tensor(key)
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise FormatError(
+                f"{self.prefix}.*: variable '{variable}' cannot be read, the file is damaged ({reason})"
+            ) from None
+
+
+def _restored_from(meta: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> dict[str, str]:
+    """Checkpoint key by variable: follows what the restore operation assigns."""
+    restore = nodes.get(meta.saver_def.restore_op_name.split(":")[0].lstrip("^"))
+    handles: dict[str, str] = {}
+    body = nodes
+    if restore is not None and "f" in restore.attr:
+        function = functions.get(restore.attr["f"].func.name)
+        if function is None:
+            return {}
+        body = {node.name: node for node in function.node_def}
+        handles = {
+            a.name: _producer(given) for a, given in zip(function.signature.input_arg, restore.input, strict=False)
+        }
+    keys = {}
+    for node in body.values():
+        if node.op in ASSIGNMENTS:
+            target, value = _producer(node.input[0]), _follow(body, node.input[1])
+            key = _key(body, value)
+            if key is not None:
+                keys[handles.get(target, target)] = key
+    return keys
+
+
+def _producer(reference: str) -> str:
+    return reference.split(":")[0].lstrip("^")
+
+
+def _follow(body: Mapping[str, Any], reference: str) -> str:
+    """Back through Identity nodes."""
+    while _producer(reference) in body and body[_producer(reference)].op == "Identity":
+        reference = body[_producer(reference)].input[0]
+    return reference
+
+
+def _key(body: Mapping[str, Any], reference: str) -> str | None:
+    restore = body.get(_producer(reference))
+    if restore is None or restore.op != "RestoreV2":
+        return None
+    names, slices = (body.get(_producer(i)) for i in restore.input[1:3])
+    if names is None or names.op != "Const":
+        return None
+    index = int(reference.rsplit(":", 1)[1]) if ":" in reference else 0
+    if slices is not None and slices.op == "Const" and np.ravel(tf.make_ndarray(slices.attr["value"].tensor))[index]:
+        raise ConversionError("variables split over several devices are not supported; save the model unsplit")
+    return np.ravel(tf.make_ndarray(names.attr["value"].tensor))[index].decode()
+
+
+# ---- what tf_keras writes beside the program ----
+
+
+def _keras_metadata(folder: Path) -> list[dict[str, Any]]:
+    """Descriptions of a tf_keras model and its layers, outermost first; [] where the file is absent or of another format."""
+    path = folder / "keras_metadata.pb"
+    if not path.is_file():
+        return []
+    from tf_keras.protobuf.saved_metadata_pb2 import SavedMetadata
+
+    metadata = SavedMetadata()
+    try:
+        metadata.ParseFromString(path.read_bytes())
+        return [json.loads(node.metadata) for node in metadata.nodes]
+    except (DecodeError, ValueError):
+        return []
+
+
+def _keras_layers(folder: Path) -> set[str] | None:
+    """Names of all layers."""
+    names = {description.get("name") for description in _keras_metadata(folder)}
+    return {name for name in names if name} or None
+
+
+def _keras_outputs(folder: Path) -> list[str]:
+    """Output names in declared order, [] where they are unknown."""
+    for description in _keras_metadata(folder)[:1]:
+        outputs = description.get("config", {}).get("output_layers") or []
+        if isinstance(outputs, dict):
+            return list(outputs)
+        if outputs and isinstance(outputs[0], str):
+            outputs = [outputs]
+        return [output[0] for output in outputs]
+    return []
