@@ -1,7 +1,7 @@
 """CAST: x -> the same numbers in another dtype (tf.cast).
 
-Floats to integers: towards zero. What does not fit saturates and NaN becomes 0, where C leaves it open. Integers to
-narrower integers wrap around. To bool: whether it is not zero. From bool: 0 or 1.
+Floats to integers: towards zero; what does not fit saturates and NaN becomes the greatest integer, as LiteRT does it
+(TensorFlow leaves it to the machine). Integers to narrower integers wrap around. To bool: whether it is not zero.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Cast(Op):
 
 
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """x in another dtype, by the rules above."""
     if x.dtype.kind == "f" and dtype.kind in "iu":
         info = np.iinfo(dtype)
-        x = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
-        inside = (x > float(info.min)) & (
-            x < float(info.max)
-        )  # int64's maximum is no float64: hence the bounds by hand
-        limits = np.where(x < 0, info.min, info.max).astype(dtype)
-        return np.where(inside, np.where(inside, x, 0).astype(dtype), limits)
-    with np.errstate(over="ignore"):  # float64 beyond float32 or float16 is infinite
+        whole = np.trunc(x.astype(np.float64))
+        # In float64 the least integer and the greatest one + 1 are exact, the greatest one of int64 is not.
+        inside = (whole >= float(info.min)) & (whole < float(info.max + 1))
+        limits = np.where(whole < 0, info.min, info.max).astype(dtype)
+        return np.where(inside, np.where(inside, whole, 0).astype(dtype), limits)
+    with np.errstate(over="ignore"):  # beyond the range of a narrower float: infinite
         return x.astype(dtype)

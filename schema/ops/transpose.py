@@ -30,4 +30,4 @@ class Transpose(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [np.ascontiguousarray(np.transpose(arrays[0], [int(a) for a in np.ravel(arrays[1])]))]
+        return [np.array(np.transpose(arrays[0], [int(a) for a in np.ravel(arrays[1])]), order="C")]

@@ -35,4 +35,4 @@ class Unpack(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [np.ascontiguousarray(part) for part in np.moveaxis(arrays[0], attributes.axis, 0)]
+        return [np.array(part, order="C") for part in np.moveaxis(arrays[0], attributes.axis, 0)]
