@@ -14,6 +14,12 @@ LOWERINGS: dict[str, str] = {
         DEPTH_TO_SPACE RESIZE_NEAREST_NEIGHBOR""".split(),
         "movement",
     ),
+    **dict.fromkeys(
+        """RELU RELU6 RELU_N1_TO_1 CLAMP LEAKY_RELU ELU SELU GELU SWISH HARD_SWISH LOGISTIC TANH SOFTPLUS SOFTSIGN EXP LOG
+        ERF SQRT RSQRT SQUARE RECIPROCAL ABS NEG""".split(),
+        "activation",
+    ),
+    "PRELU": "elementwise",
     "QUANTIZE": "quantize",
     "DEQUANTIZE": "lookup",
 }
