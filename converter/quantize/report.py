@@ -38,7 +38,7 @@ class Report:
         head = f"{self.method}"
         if self.observer:
             head += f", {self.samples} calibration samples, ranges by {self.observer}"
-        table = [("layer", "op", "computes in", "weight scales", "output range", "remarks")]
+        table: list[tuple[str, ...]] = [("layer", "op", "computes in", "weight scales", "output range", "remarks")]
         table += [_cells(row) for row in self.rows]
         widths = [max(len(cells[i]) for cells in table) for i in range(len(table[0]))]
         lines = [
