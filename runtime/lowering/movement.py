@@ -15,6 +15,7 @@ from runtime.kernels.movement_parameters import COPY, FILL
 from runtime.lowering.base import Address, Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK
 from schema.graph import TensorType
+from schema.ops.strided_slice import numpy_index
 
 FAMILY = "runtime.kernels.movement"
 
@@ -126,6 +127,14 @@ def slice_(context: LoweringContext) -> list[Call] | None:
     source = phantom(context.inputs[0])
     window = tuple(slice(int(b), int(b) + n) for b, n in zip(begin, context.outputs[0].shape, strict=True))
     return _whole(context, source, source[window])
+
+
+def strided_slice(context: LoweringContext) -> list[Call] | None:
+    begin, end, strides = (context.constant(i) for i in (1, 2, 3))
+    if begin is None or end is None or strides is None or not context.outputs[0].shape:
+        return None
+    source = phantom(context.inputs[0])
+    return _whole(context, source, source[numpy_index(context.attributes, source.shape, begin, end, strides)])
 
 
 def concatenation(context: LoweringContext) -> list[Call] | None:
@@ -244,6 +253,7 @@ def resize_nearest_neighbor(context: LoweringContext) -> list[Call] | None:
 LOWERINGS = {
     "TRANSPOSE": transpose,
     "SLICE": slice_,
+    "STRIDED_SLICE": strided_slice,
     "CONCATENATION": concatenation,
     "PACK": pack,
     "SPLIT": split,

@@ -8,6 +8,7 @@ kept whole.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,25 +73,32 @@ class StridedSlice(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
-        operands = [[int(v) for v in np.ravel(a)] for a in arrays[1:]]
-        picked: list[slice | int | None] = []
-        dims = iter(x.shape)
-        for axis in axes(attributes, len(operands[0]), x.ndim):
-            if axis.kind == "new":
-                picked.append(np.newaxis)
-                continue
-            dim = next(dims)
-            if axis.kind == "whole":
-                picked.append(slice(None))
-                continue
-            begin, end, stride = (o[axis.entry] for o in operands)
-            if axis.kind == "shrink":
-                picked.append(begin)
-                continue
-            kept = range(*bounds(dim, axis, begin, end, stride), stride)
-            # A negative stop would count from the end.
-            picked.append(slice(kept.start, kept.stop if kept.stop >= 0 else None, stride) if kept else slice(0, 0))
-        return [np.array(x[tuple(picked)], order="C")]
+        return [np.array(x[numpy_index(attributes, x.shape, *arrays[1:])], order="C")]
+
+
+def numpy_index(
+    attributes: StridedSliceAttributes, shape: Sequence[int], begin: np.ndarray, end: np.ndarray, strides: np.ndarray
+) -> tuple:
+    """What to index an array of that shape with, for the same slice."""
+    operands = [[int(v) for v in np.ravel(a)] for a in (begin, end, strides)]
+    picked: list[slice | int | None] = []
+    dims = iter(shape)
+    for axis in axes(attributes, len(operands[0]), len(shape)):
+        if axis.kind == "new":
+            picked.append(np.newaxis)
+            continue
+        dim = next(dims)
+        if axis.kind == "whole":
+            picked.append(slice(None))
+            continue
+        first, last, stride = (o[axis.entry] for o in operands)
+        if axis.kind == "shrink":
+            picked.append(first)
+            continue
+        kept = range(*bounds(dim, axis, first, last, stride), stride)
+        # A negative stop would count from the end.
+        picked.append(slice(kept.start, kept.stop if kept.stop >= 0 else None, stride) if kept else slice(0, 0))
+    return tuple(picked)
 
 
 def axes(attributes: StridedSliceAttributes, count: int, rank: int) -> list[Axis]:

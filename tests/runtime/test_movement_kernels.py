@@ -44,6 +44,18 @@ def test_slices_and_concatenation(dtype):
     check("SPLIT_V", ["x", constant(1, 3, 1), constant(2)], dtype=dtype, attributes=a.SplitAttributes(num=3), outputs=3)
 
 
+def test_strided_slices():
+    for begin, end, strides, masks in [
+        ((0, 1, 0, 1), (2, 4, 5, 6), (1, 2, 3, 1), {}),
+        ((0, -1, 4, 5), (2, -9, 0, -9), (1, -1, -2, -3), {"end_mask": 2}),
+        ((0, 2, 0, 1), (0, 0, 0, 0), (1, 1, 1, 1), {"end_mask": 15, "shrink_axis_mask": 2}),
+        ((0, 1), (0, 3), (1, 1), {"ellipsis_mask": 1}),
+        ((0, 0, 0), (0, 1, 2), (1, 1, 1), {"new_axis_mask": 1, "end_mask": 4}),
+    ]:
+        attributes = a.StridedSliceAttributes(**masks)
+        check("STRIDED_SLICE", ["x", constant(*begin), constant(*end), constant(*strides)], attributes=attributes)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_spreading(dtype):
     check("TILE", ["x", constant(1, 2, 1, 3)], dtype=dtype)
