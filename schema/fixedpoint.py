@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from schema.errors import ShapeError
 from schema.graph import TensorType
@@ -19,6 +20,7 @@ from schema.quantization import Quantization
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 RULES = ("TFLITE_DOUBLE", "FP32_ROUND_EVEN")
+"""What a file may ask for."""
 
 _rule: ContextVar[str] = ContextVar("requantization rule", default="TFLITE_DOUBLE")
 
@@ -54,17 +56,17 @@ def quantize_multipliers(reals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([q for q, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
 
 
-def saturate(x: np.ndarray, dtype=np.int32) -> np.ndarray:
+def saturate(x: ArrayLike, dtype: DTypeLike = np.int32) -> np.ndarray:
     info = np.iinfo(dtype)
     return np.clip(x, info.min, info.max)
 
 
-def wrap_int32(x: np.ndarray) -> np.ndarray:
+def wrap_int32(x: ArrayLike) -> np.ndarray:
     """int64 -> the int32 that two's complement arithmetic would give, as int64."""
     return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
 
 
-def rounding_divide_by_pot(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
+def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> np.ndarray:
     """x / 2**exponent to the nearest integer, ties away from zero (gemmlowp RoundingDivideByPOT)."""
     x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     mask = (np.int64(1) << exponent) - 1
@@ -72,14 +74,14 @@ def rounding_divide_by_pot(x: np.ndarray, exponent: np.ndarray | int) -> np.ndar
     return (x >> exponent) + ((x & mask) > threshold)
 
 
-def doubling_high_multiply(a: np.ndarray, b: np.ndarray | int) -> np.ndarray:
+def doubling_high_multiply(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """a * b / 2**31 to the nearest integer, saturated (gemmlowp SaturatingRoundingDoublingHighMul)."""
     a, b = np.asarray(a, np.int64), np.asarray(b, np.int64)
     high = (a * b + (np.int64(1) << 30)) >> 31
     return np.where((a == INT32_MIN) & (b == INT32_MIN), INT32_MAX, high)
 
 
-def multiply_by_quantized_multiplier(x: np.ndarray, q31, shift) -> np.ndarray:
+def multiply_by_quantized_multiplier(x: ArrayLike, q31: ArrayLike, shift: ArrayLike) -> np.ndarray:
     """TFLITE_DOUBLE: x * q31 * 2**(shift - 31), rounded twice (common.cc MultiplyByQuantizedMultiplier).
 
     x: int32 values. q31, shift: integers or arrays that broadcast. Returns int64 holding int32 values.
@@ -89,27 +91,44 @@ def multiply_by_quantized_multiplier(x: np.ndarray, q31, shift) -> np.ndarray:
     return rounding_divide_by_pot(high, np.maximum(-shift, 0))
 
 
+def multiply_wide_by_quantized_multiplier(x: ArrayLike, q31: int, shift: int) -> np.ndarray:
+    """As above for 48-bit x, with only 16 bits of the multiplier and one rounding (the int64 overload of common.cc)."""
+    q15 = (q31 + (1 << 15)) >> 16 if q31 < 0x7FFF0000 else 0x7FFF
+    right = 15 - shift
+    return (np.asarray(x, np.int64) * q15 + (np.int64(1) << (right - 1))) >> right
+
+
+def multiply_by_real(x: ArrayLike, real: float | np.floating) -> np.ndarray:
+    """multiply_by_quantized_multiplier with the multiplier nearest to `real`."""
+    return multiply_by_quantized_multiplier(x, *quantize_multiplier(float(real)))
+
+
 def requantize(
-    acc: np.ndarray, multipliers, zero_point: int, low: int, high: int, rule: str | None = None
+    acc: np.ndarray, multipliers, zero_point: int, low: int, high: int, rule: str | None = None, exact: bool = False
 ) -> np.ndarray:
     """Accumulators to output integers: acc * multiplier + zero_point, clamped to [low, high], as int64.
 
+    This is how linear ops and MUL end.
     acc: int32 values. multipliers: real numbers s_in * s_weights / s_out that broadcast against acc (float64).
     rule: TFLITE_DOUBLE rounds twice in integers; FP32_ROUND_EVEN multiplies in float32 and rounds to nearest even, as
     XNNPACK does (qs8-gemm fp32 requantization). Default: the rule of the surrounding `requantization` context.
+    exact: TFLITE_DOUBLE rounds once, in float64, ties away from zero, as FULLY_CONNECTED does in LiteRT's reference.
     """
     rule = rule or _rule.get()
     if rule == "FP32_ROUND_EVEN":
         scaled = np.asarray(acc).astype(np.float32) * np.asarray(multipliers, np.float32)
         clamped = np.clip(scaled, np.float32(low - zero_point), np.float32(high - zero_point))
         return np.rint(clamped).astype(np.int64) + zero_point
+    if exact:
+        product = round_half_away(np.asarray(acc, np.float64) * multipliers)
+        return np.clip(product + zero_point, low, high).astype(np.int64)
     q31, shift = quantize_multipliers(multipliers)
     shape = np.shape(multipliers)
     scaled = multiply_by_quantized_multiplier(acc, q31.reshape(shape), shift.reshape(shape))
     return np.clip(scaled + zero_point, low, high)
 
 
-def round_half_away(x: np.ndarray) -> np.ndarray:
+def round_half_away(x: np.ndarray | np.floating) -> np.ndarray:
     """std::round: nearest integer, ties away from zero, exact also where x + 0.5 is not."""
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(whole.dtype)

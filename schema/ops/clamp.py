@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from schema.ops.attributes import ClampAttributes
-from schema.ops.elementwise import Unary
+from schema.ops.base import require
+from schema.ops.rectifier import Rectifier
 
 
-class Clamp(Unary):
+class Clamp(Rectifier):
     name = "CLAMP"
     Attributes = ClampAttributes
 
     @classmethod
-    def compute(cls, x, attributes):
-        return np.clip(x, attributes.min, attributes.max)
+    def check(cls, attributes):
+        low, high = attributes.min, attributes.max
+        require(low <= high, f"clamp from {low} to {high} lets nothing through")
+
+    @classmethod
+    def bounds(cls, attributes):
+        return attributes.min, attributes.max

@@ -209,8 +209,9 @@ def finish(
     x: TensorType,
     weights: TensorType,
     output: TensorType,
+    exact: bool = False,
 ) -> np.ndarray:
-    """Bias, requantization and fused activation: accumulators (..., out) to the output."""
+    """Bias, requantization (see fixedpoint.requantize) and fused activation: accumulators (..., out) to the output."""
     if bias is not None:
         acc = acc + bias.astype(acc.dtype)
     low, high = activation_range(attributes)
@@ -221,4 +222,4 @@ def finish(
     weight_scales = quantized(op, "weights", weights).scale.astype(np.float64)
     multipliers = np.float64(input_scale) * weight_scales / np.float64(output_scale)
     bounds = fixedpoint.activation_bounds(low, high, output)
-    return fixedpoint.requantize(acc, multipliers, zero_point, *bounds).astype(output.dtype)
+    return fixedpoint.requantize(acc, multipliers, zero_point, *bounds, exact=exact).astype(output.dtype)

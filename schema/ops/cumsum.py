@@ -11,7 +11,8 @@ from schema.graph import TensorType
 from schema.ops.attributes import CumsumAttributes
 from schema.ops.base import Op
 from schema.ops.dtypes import FLOATS, INTEGERS, require_dtype
-from schema.ops.reduction import infer_axis, normalize_axis, wide
+from schema.ops.operands import normalize_axis
+from schema.ops.reduction import infer_axis, wide
 
 
 class Cumsum(Op):

@@ -7,12 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from schema import fixedpoint
 from schema.errors import ExecutionError
 from schema.graph import TensorType
 from schema.ops.attributes import ArithmeticAttributes, activation_range, check_activation
 from schema.ops.base import Op
 from schema.ops.broadcasting import broadcast_shapes
-from schema.ops.dtypes import BOOL, FLOATS, INTEGERS, QUANTIZED, is_quantized, require_dtype, require_same_dtype
+from schema.ops.dtypes import (
+    BOOL,
+    FLOATS,
+    INTEGERS,
+    QUANTIZED,
+    is_quantized,
+    per_tensor,
+    require_dtype,
+    require_same_dtype,
+)
 from schema.ops.lookup_table import look_up, table
 
 
@@ -29,8 +39,13 @@ class Unary(Op):
 
     @classmethod
     def compute(cls, x: np.ndarray, attributes: Any) -> np.ndarray:
-        """The result for plain numbers. Float64 must be computed as such: int8 tables are made from it."""
+        """The result for plain numbers, computed in the dtype of x."""
         raise NotImplementedError(cls.name)
+
+    @classmethod
+    def tabulated(cls, real: np.ndarray, attributes: Any) -> np.ndarray:
+        """float32 to float32: what int8 tables are made from. By default one correctly rounded function."""
+        return np.asarray(cls.compute(real.astype(np.float64), attributes)).astype(np.float32)
 
     @classmethod
     def infer(cls, attributes, inputs, values):
@@ -48,7 +63,7 @@ class Unary(Op):
     @classmethod
     def quantized(cls, x: np.ndarray, attributes: Any, given: TensorType, output: TensorType) -> np.ndarray:
         """The result for int8."""
-        return look_up(x, table(cls.name, lambda real: cls.compute(real, attributes), given, output))
+        return look_up(x, table(cls.name, lambda real: cls.tabulated(real, attributes), given, output))
 
 
 class Binary(Op):
@@ -108,9 +123,19 @@ class Arithmetic(Binary):
 
 
 class Comparison(Binary):
-    """A binary op that gives bool."""
+    """A binary op that gives bool.
 
-    dtypes = FLOATS | INTEGERS
+    int8: compares the operands in units of 1/256, each scaled and rounded by itself (TFLite kernels/comparisons.cc).
+    """
+
+    dtypes = FLOATS | INTEGERS | QUANTIZED
+
+    @classmethod
+    def quantized(cls, attributes, a, b, given, output):
+        (scale_a, zero_a), (scale_b, zero_b) = (per_tensor(cls.name, "input", t) for t in given)
+        a = fixedpoint.multiply_by_real((a.astype(np.int64) - zero_a) << 8, scale_a)
+        b = fixedpoint.multiply_by_real((b.astype(np.int64) - zero_b) << 8, scale_b)
+        return cls.compute(a, b)
 
     @classmethod
     def infer(cls, attributes, inputs, values):

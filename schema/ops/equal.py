@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.ops.dtypes import BOOL, FLOATS, INTEGERS
+from schema.ops.dtypes import BOOL, FLOATS, INTEGERS, QUANTIZED
 from schema.ops.elementwise import Comparison
 
 
 class Equal(Comparison):
     name = "EQUAL"
-    dtypes = FLOATS | INTEGERS | BOOL
+    dtypes = FLOATS | INTEGERS | QUANTIZED | BOOL
 
     @classmethod
     def compute(cls, a, b):

@@ -1,7 +1,7 @@
 """FULLY_CONNECTED: (x (..., in), weights (out, in), optional bias (out,)) -> (..., out), or (elements / in, out).
 
-int8: acc = sum w * (x - zero_point) + bias, requantized per output channel or with one scale
-(TFLite integer_ops/fully_connected.h).
+int8: acc = sum w * (x - zero_point) + bias, requantized per output channel or with one scale. Unlike convolutions it
+rounds once, in float64, ties away from zero (TFLite integer_ops/fully_connected.h).
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ class FullyConnected(Op):
         dtype = convolution.exact_dtype(x, weights, 1)
         rows = x.reshape(-1, weights.shape[1]).astype(dtype)
         acc = (rows @ weights.astype(dtype).T).astype(x.dtype)
-        result = convolution.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0])
+        result = convolution.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0], exact=True)
         lead = arrays[0].shape[:-1] if attributes.keep_num_dims else (rows.shape[0],)
         return [np.reshape(result, (*lead, weights.shape[0]))]

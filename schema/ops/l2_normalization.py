@@ -1,15 +1,17 @@
-"""L2_NORMALIZATION: x / max(|x|, 1e-6) along the last axis (reference/l2normalization.h).
+"""L2_NORMALIZATION: x / max(|x|, 1e-6) along the last axis (TFLite reference/l2normalization.h).
 
-The int8 output has scale 1/128 and zero point 0.
+int8: the output has scale 1/128 and zero point 0; the norm's inverse is fixed-point (integer_ops/l2normalization.h).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, require_dtype
+from schema.ops.dtypes import FLOATS, QUANTIZED, is_quantized, per_tensor, require_dtype
+from schema.ops.fixed_point_functions import inverse_sqrt
 
 
 class L2Normalization(Op):
@@ -18,12 +20,18 @@ class L2Normalization(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x = inputs[0]
-        require_dtype(cls.name, "input", x, FLOATS)
+        require_dtype(cls.name, "input", x, FLOATS | QUANTIZED)
         require(x.rank != 0, "the input is a scalar")
         return [TensorType(x.shape, x.dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
+        if is_quantized(inputs[0]):
+            _, zero_point = per_tensor(cls.name, "input", inputs[0])
+            centred = x.astype(np.int64) - zero_point
+            q31, shift = inverse_sqrt(np.sum(centred * centred, axis=-1, keepdims=True))
+            result = fixedpoint.multiply_by_quantized_multiplier(centred, q31, shift + 7)
+            return [np.clip(result, -128, 127).astype(x.dtype)]
         norm = np.sqrt(np.sum(np.square(x, dtype=np.float64), axis=-1, keepdims=True))
         return [(x / np.maximum(norm, 1e-6)).astype(x.dtype)]

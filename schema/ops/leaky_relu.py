@@ -1,10 +1,15 @@
-"""LEAKY_RELU: x above zero, else alpha * x."""
+"""LEAKY_RELU: x above zero, else alpha * x.
+
+int8: x - zero_point times one of two multipliers, by its sign (TFLite reference/leaky_relu.h).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from schema import fixedpoint
 from schema.ops.attributes import AlphaAttributes
+from schema.ops.dtypes import per_tensor
 from schema.ops.elementwise import Unary
 
 
@@ -15,3 +20,13 @@ class LeakyRelu(Unary):
     @classmethod
     def compute(cls, x, attributes):
         return np.where(x >= 0, x, x * x.dtype.type(attributes.alpha))
+
+    @classmethod
+    def quantized(cls, x, attributes, given, output):
+        scale, zero_point = per_tensor(cls.name, "input", given)
+        output_scale, output_zero = per_tensor(cls.name, "output", output)
+        value = x.astype(np.int64) - zero_point
+        slope = scale * np.float32(attributes.alpha) / output_scale
+        above = fixedpoint.multiply_by_real(value, scale / output_scale)
+        scaled = np.where(value >= 0, above, fixedpoint.multiply_by_real(value, slope))
+        return np.clip(scaled + output_zero, -128, 127).astype(x.dtype)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any, ClassVar
 
 import numpy as np
 
+from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.attributes import SoftmaxAttributes
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, is_quantized, require_dtype
-from schema.ops.reduction import normalize_axis
+from schema.ops.dtypes import FLOATS, is_quantized, per_tensor, require_dtype
+from schema.ops.fixed_point_functions import exp_on_negative_values, rescale
+from schema.ops.operands import normalize_axis
 
 
 class AlongAxis(Op):
@@ -32,7 +35,7 @@ class AlongAxis(Op):
 
     @classmethod
     def check(cls, attributes):
-        require(bool(np.isfinite(attributes.beta)), f"beta {attributes.beta} is not a number")
+        require(math.isfinite(attributes.beta), f"beta {attributes.beta} is not a number")
 
     @classmethod
     def infer(cls, attributes, inputs, values):
@@ -51,3 +54,32 @@ class AlongAxis(Op):
             with np.errstate(all="ignore"):
                 result = cls.compute(x, attributes).astype(x.dtype)
         return [np.ascontiguousarray(np.moveaxis(result, -1, attributes.axis))]
+
+
+class ScaledDifferences:
+    """beta * (x - max(x)) along the last axis in fixed point, as SOFTMAX and LOG_SOFTMAX of int8 start.
+
+    raw: x - max(x). scaled: the same times beta and the scale, in Q5. counted: which are not too small to matter.
+    smallest: the least raw difference that counts. q31, shift: the multiplier from raw to scaled.
+    """
+
+    INPUT_BITS = 5
+    SUM_BITS = 12
+
+    def __init__(self, op: str, x: np.ndarray, beta: float, given: TensorType):
+        scale, _ = per_tensor(op, "input", given)
+        fraction = 31 - self.INPUT_BITS
+        multiplier = min(float(np.float32(beta)) * float(scale) * 2.0**fraction, 2.0**31 - 1)
+        require(multiplier > 1, f"beta {beta} times the input's scale {scale} is too small")
+        self.q31, self.shift = fixedpoint.quantize_multiplier(multiplier)
+        self.smallest = -math.floor(((1 << self.INPUT_BITS) - 1) * 2.0 ** (fraction - self.shift))
+        self.raw = x.astype(np.int64) - x.max(axis=-1, keepdims=True, initial=-128)
+        self.counted = self.raw >= self.smallest
+        scaled = fixedpoint.multiply_by_quantized_multiplier(self.raw, self.q31, self.shift)
+        self.scaled = np.where(self.counted, scaled, 0)
+        self.exponentials = exp_on_negative_values(self.scaled, self.INPUT_BITS)
+
+    def sum_of_exponentials(self) -> np.ndarray:
+        """In Q12."""
+        terms = np.where(self.counted, rescale(self.exponentials, -self.SUM_BITS), 0)
+        return fixedpoint.wrap_int32(terms.sum(axis=-1, keepdims=True))

@@ -7,18 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schema.errors import ShapeError
 from schema.graph import Shape, TensorType
 from schema.ops.attributes import ArgAttributes, ReduceAttributes
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, is_quantized, require_dtype
-
-
-def normalize_axis(axis: int, rank: int) -> int:
-    """The axis counted from the front. Raises ShapeError for one that is not there."""
-    if not -rank <= axis < rank:
-        raise ShapeError(f"there is no axis {axis} in rank {rank}")
-    return axis % rank
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, is_quantized, per_tensor, require_dtype
+from schema.ops.operands import normalize_axis
 
 
 def normalize_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
@@ -85,6 +78,16 @@ def count(x: np.ndarray, axes: tuple[int, ...]) -> int:
     for axis in axes:
         result *= x.shape[axis]
     return result
+
+
+def centred_sum(
+    op: str, x: np.ndarray, axes: tuple[int, ...], keep_dims: bool, given: TensorType, output: TensorType
+) -> tuple[np.ndarray, float, int]:
+    """(sum of x - zero_point, s_in / s_out, the output's zero point) for int8."""
+    scale, zero_point = per_tensor(op, "input", given)
+    output_scale, output_zero = per_tensor(op, "output", output)
+    total = np.sum(x, axis=axes, keepdims=keep_dims, dtype=np.int64) - zero_point * count(x, axes)
+    return np.asarray(total), float(scale) / float(output_scale), output_zero
 
 
 def lowest(dtype: np.dtype) -> Any:

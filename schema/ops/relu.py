@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from schema.ops.elementwise import Unary
+from schema.ops.rectifier import Rectifier
 
 
-class Relu(Unary):
+class Relu(Rectifier):
     name = "RELU"
 
     @classmethod
-    def compute(cls, x, attributes):
-        return np.maximum(x, 0)
+    def bounds(cls, attributes):
+        return 0.0, math.inf

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from schema.ops.elementwise import Unary
+from schema.ops.rectifier import Rectifier
 
 
-class Relu6(Unary):
+class Relu6(Rectifier):
     name = "RELU6"
 
     @classmethod
-    def compute(cls, x, attributes):
-        return np.clip(x, 0, 6)
+    def bounds(cls, attributes):
+        return 0.0, 6.0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from schema.ops.elementwise import Unary
+from schema.ops.rectifier import Rectifier
 
 
-class ReluN1To1(Unary):
+class ReluN1To1(Rectifier):
     name = "RELU_N1_TO_1"
 
     @classmethod
-    def compute(cls, x, attributes):
-        return np.clip(x, -1, 1)
+    def bounds(cls, attributes):
+        return -1.0, 1.0

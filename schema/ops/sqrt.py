@@ -1,9 +1,13 @@
-"""SQRT: the square root."""
+"""SQRT: the square root.
+
+int8: the real root over the output's scale, rounded toward zero as LiteRT does it; negative numbers give 0.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from schema.ops.dtypes import per_tensor
 from schema.ops.elementwise import Unary
 
 
@@ -13,3 +17,10 @@ class Sqrt(Unary):
     @classmethod
     def compute(cls, x, attributes):
         return np.sqrt(x)
+
+    @classmethod
+    def quantized(cls, x, attributes, given, output):
+        scale, zero_point = per_tensor(cls.name, "input", given)
+        output_scale, output_zero = per_tensor(cls.name, "output", output)
+        real = scale * np.maximum(x.astype(np.int64) - zero_point, 0).astype(np.float32)
+        return np.clip(np.trunc(np.sqrt(real) / output_scale) + output_zero, -128, 127).astype(x.dtype)
