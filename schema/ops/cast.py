@@ -41,7 +41,7 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         whole = np.trunc(x.astype(np.float64))
         # In float64 the least integer and the greatest one + 1 are exact, the greatest one of int64 is not.
         inside = (whole >= float(info.min)) & (whole < float(info.max + 1))
-        limits = np.where(whole < 0, info.min, info.max).astype(dtype)
+        limits = np.where(whole < 0, dtype.type(info.min), dtype.type(info.max))
         return np.where(inside, np.where(inside, whole, 0).astype(dtype), limits)
     with np.errstate(over="ignore"):  # beyond the range of a narrower float: infinite
         return x.astype(dtype)

@@ -65,7 +65,7 @@ def test_space_and_depth_refuse(op):
 
 
 def draw_blocked(data):
-    """(batch, spatial sizes after padding in blocks, block sizes, paddings, rest): one or two axes, as LiteRT has them."""
+    """(batch, blocks per axis, block sizes, rest): one or two axes, as LiteRT has them."""
     count = data.draw(st.integers(1, 2))
     block = [data.draw(small) for _ in range(count)]
     counts = [data.draw(small) for _ in range(count)]
