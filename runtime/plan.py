@@ -20,7 +20,7 @@ from runtime.memory_planner import plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
 from runtime.storage import Storage
-from schema import evaluate, inference, ops
+from schema import evaluate, fixedpoint, inference, ops
 from schema.errors import ExecutionError, XnnError
 from schema.graph import Graph, Node, Shape, Tensor, TensorType
 from schema.inference import Inference, place
@@ -68,16 +68,18 @@ class Plan:
 
     def __init__(self, graph: Graph, input_shapes: Sequence[Shape], weights: PackedWeights, requantization: str):
         self.graph = graph
+        self.requantization = requantization
         self._lock = threading.Lock()
         self.inference = inference.infer(graph, input_shapes)
         static, self.tail = _split(graph, self.inference)
         computed = [node for node in static if any(t not in self.inference.values for t in node.outputs)]
         needed_later = {t for node in self.tail for t in node.inputs if t is not None}
         self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
-        self.steps = self._lower([n for n in computed if not self.storage.is_view(n)], weights, requantization)
+        with fixedpoint.requantization(requantization):
+            self.steps = self._lower([n for n in computed if not self.storage.is_view(n)], weights)
         self._lay_out()
 
-    def _lower(self, nodes: list[Node], weights: PackedWeights, requantization: str) -> list[NativeStep | HostStep]:
+    def _lower(self, nodes: list[Node], weights: PackedWeights) -> list[NativeStep | HostStep]:
         steps: list[NativeStep | HostStep] = []
         types = self.inference.types
         for node in nodes:
@@ -86,7 +88,7 @@ class Plan:
                 [None if t is None else types[t] for t in node.inputs],
                 [types[t] for t in node.outputs],
                 [self.inference.value(t) for t in node.inputs],
-                requantization,
+                self.requantization,
                 weights,
             )
             lowering = lowering_for(node.op)
@@ -148,7 +150,8 @@ class Plan:
     def run_step(self, step: NativeStep | HostStep, threads: int | None = None) -> None:
         if isinstance(step, HostStep):
             try:
-                step.run()
+                with fixedpoint.requantization(self.requantization):
+                    step.run()
             except XnnError as error:
                 raise place(step.node, error) from None
         else:
@@ -182,7 +185,8 @@ class Plan:
         values: dict[Tensor, np.ndarray] = {}
         for node in self.tail:
             arrays = [values[t] if t in values else self._known_or_view(t) for t in node.inputs]
-            values.update(zip(node.outputs, evaluate.run_node(node, arrays), strict=True))
+            with fixedpoint.requantization(self.requantization):
+                values.update(zip(node.outputs, evaluate.run_node(node, arrays), strict=True))
         return values
 
 

@@ -28,7 +28,10 @@ def run_node(node: Node, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray
 
 
 def run(graph: Graph, arrays: Sequence[np.ndarray], keep: Sequence[Tensor] = ()) -> list[np.ndarray]:
-    """The graph's outputs for these inputs, in declared order; then the arrays of the tensors in `keep`."""
+    """The graph's outputs for these inputs, in declared order; then the arrays of the tensors in `keep`.
+
+    Accumulators are requantized by the rule of the surrounding `schema.fixedpoint.requantization` context.
+    """
     if len(arrays) != len(graph.inputs):
         raise InputError(f"{len(arrays)} arrays for the {len(graph.inputs)} inputs {graph.input_names}")
     wanted = [*graph.outputs, *keep]

@@ -9,7 +9,7 @@ import numpy as np
 import runtime
 import schema
 from runtime.plan import HostStep, NativeStep
-from schema import Graph, Model, Node, Tensor, evaluate
+from schema import Graph, Model, Node, Tensor, evaluate, fixedpoint
 
 
 def graph_of(nodes: Sequence[Node], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
@@ -38,17 +38,20 @@ def compare(
     native: bool = True,
     rtol: float = 0.0,
     threads: int = 1,
+    requantization: str = "TFLITE_DOUBLE",
 ) -> list[np.ndarray]:
     """The engine's outputs, after comparing them with the references'. native: no node may fall back to its reference.
 
     rtol 0 means equal bits; otherwise the error is relative to the largest finite value.
     """
     graph = graph_of(nodes, inputs, outputs)
-    results, steps = run(graph, arrays, threads)
+    results, steps = run(graph, arrays, threads, requantization)
     if native:
         assert not [step.node for step in steps if isinstance(step, HostStep)], "a node has no kernel"
         assert any(isinstance(step, NativeStep) for step in steps)
-    for result, expected in zip(results, evaluate.run(graph, arrays), strict=True):
+    with fixedpoint.requantization(requantization):
+        references = evaluate.run(graph, arrays)
+    for result, expected in zip(results, references, strict=True):
         assert result.dtype == expected.dtype
         assert result.shape == expected.shape
         if rtol:
