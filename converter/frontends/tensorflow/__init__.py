@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from converter.frontends.tensorflow.backend import module_of, require_tensorflow
-from schema.errors import InputError, UnsupportedError
+from converter.frontends.tensorflow.quiet import import_tensorflow
+from schema.errors import InputError
 from schema.graph import Graph
 
 
@@ -21,10 +22,7 @@ def read(source: Any, signature: str | None = None, custom_objects: Mapping[str,
     custom_objects: classes and functions by name, or the module that defines them; for .keras and .h5 files.
     Raises XnnErrors that name the source and say what to do.
     """
-    try:
-        import tensorflow  # noqa: F401
-    except ImportError as error:
-        raise UnsupportedError(f"reading Keras models needs TensorFlow ({error}): pip install 'xnn[tf]'") from None
+    import_tensorflow()
     from converter.frontends.tensorflow import graph_reader
 
     return graph_reader.read(_program(source, signature, custom_objects))

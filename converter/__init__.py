@@ -1,0 +1,6 @@
+"""Models of other frameworks to `.xnn` files: `converter.convert(model).save("model.xnn")`, or `python -m converter`."""
+
+from converter.convert import Result, convert
+from converter.report import Report
+
+__all__ = ["Report", "Result", "convert"]

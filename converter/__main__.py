@@ -1,0 +1,76 @@
+"""`python -m converter SOURCE OUTPUT.xnn`: convert a model from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from converter import quantize as quantization
+from converter.convert import METHODS, convert, require_writable
+from converter.quantize.observers import OBSERVERS
+from schema.command_line import guarded
+from schema.errors import InputError
+from schema.version import __version__
+
+EXAMPLES = """examples:
+  python -m converter saved_model/ out.xnn
+  python -m converter model.keras out.xnn --quantize int8 --calibration calib.npy
+  python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --explain
+  python -m converter model.h5 out.xnn --custom-objects my_package.layers
+  python -m converter saved_model/ out.xnn --signature serve --quantize float16
+
+calibration files hold some hundred typical samples on axis 0: a .npy for one input, a .npz with one array for each
+input, named as the input (numpy.savez("calib.npz", image=x)).
+"""
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m converter",
+        description="Convert a Keras model (SavedModel folder, .keras or .h5 file) to an .xnn file.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("source", metavar="SOURCE", help="SavedModel folder, .keras or .h5 file")
+    add("output", metavar="OUTPUT.xnn", help="the file to write; one that is there is replaced once the new one is whole")
+    add("--quantize", choices=METHODS, default="none", help="int8 needs --calibration; float16 halves the weights")
+    add("--calibration", metavar="FILE", help=".npy or .npz file of samples that int8 takes its ranges from")
+    add("--observer", choices=OBSERVERS, default=quantization.DEFAULT_OBSERVER, help="how ranges are taken")
+    add("--io-dtype", choices=("float32", "int8"), help="dtype of inputs and outputs of an int8 model (default: float32)")
+    add("--signature", metavar="NAME", help="the SavedModel's signature (default: serving_default, or the only one)")
+    add("--custom-objects", metavar="MODULE", help="module or .py file with the classes and functions that the file needs")
+    add("--explain", action="store_true", help="print what each rewrite found and changed, and every layer")
+    add("--version", action="version", version=f"xnn {__version__}")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> None:
+    require_writable(Path(options.output))
+    if options.quantize == "int8" and options.calibration is None:
+        raise InputError("--quantize int8 needs --calibration: a .npy or .npz file of typical inputs")
+    calibration = None if options.calibration is None else quantization.load(options.calibration)
+    result = convert(
+        options.source,
+        options.quantize,
+        calibration,
+        signature=options.signature,
+        io_dtype=options.io_dtype,
+        custom_objects=options.custom_objects,
+        observer=options.observer,
+    )
+    target = result.save(options.output)
+    if options.explain:
+        print(result.report)
+    print(f"{target}: {result.report.summary()}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parse(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

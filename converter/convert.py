@@ -1,0 +1,100 @@
+"""The whole way from a model to the bytes of an `.xnn` file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import schema
+from converter import frontends, progress
+from converter import quantize as quantization
+from converter.passes import manager
+from converter.report import Report
+from schema.command_line import replacing
+from schema.errors import InputError
+from schema.version import __version__
+
+METHODS = ("none", *quantization.METHODS)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A converted model. bytes: the `.xnn` file. report: what was done, `print` it."""
+
+    bytes: bytes = field(repr=False)
+    report: Report
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the file. One that is there is replaced once the new one is complete."""
+        target = Path(path)
+        require_writable(target)
+        with replacing(target) as file:
+            file.write(self.bytes)
+        return target
+
+
+def convert(
+    source: Any,
+    quantize: str = "none",
+    calibration: Any = None,
+    *,
+    signature: str | None = None,
+    io_dtype: str | None = None,
+    custom_objects: Mapping[str, Any] | str | None = None,
+    observer: str = quantization.DEFAULT_OBSERVER,
+) -> Result:
+    """Convert a model.
+
+    source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras or an .h5 file.
+    quantize: "none" (float32), "int8" (needs calibration) or "float16" (weights).
+    calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts), such as a
+        tf.data.Dataset.
+    signature: of a SavedModel, by default "serving_default" or the only one.
+    io_dtype: "int8" makes float inputs and outputs int8; None and "float32" keep them.
+    custom_objects: classes and functions by name that a .keras or .h5 file needs, or the module that defines them.
+    observer: how int8 ranges are taken from the calibration data: "minmax", "percentile" or "entropy".
+
+    The input's batch stays dynamic, and layer, input and output names are the source's.
+    Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
+    """
+    _check(quantize, calibration, io_dtype)
+    with progress.shown() as display:
+        with display.stage("reading the model"):
+            graph = frontends.read(source, signature, custom_objects)
+        with display.stage("rewriting the graph"):
+            explanation = manager.optimize(graph, display.detail)
+        report = None
+        if quantize != "none":
+            with display.stage("quantizing"):
+                report = quantization.quantize(
+                    graph, quantize, calibration, observer=observer, io_dtype=io_dtype, progress=display.advance
+                )
+        with display.stage("writing the file"):
+            data = schema.write(schema.Model([graph], producer=f"xnn {__version__}"))
+    return Result(data, Report(_describe(source), len(data), graph, explanation, report, display.seconds))
+
+
+def require_writable(target: Path) -> None:
+    """Raise InputError for a path where no file can be written."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: name the file to write")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no folder {target.parent}")
+
+
+def _check(quantize: str, calibration: Any, io_dtype: str | None) -> None:
+    if quantize not in METHODS:
+        raise InputError(f"quantize is {quantize!r}; it is one of {', '.join(METHODS)}")
+    if io_dtype not in quantization.IO_DTYPES:
+        raise InputError(f"io_dtype is {io_dtype!r}; it is None, 'float32' or 'int8'")
+    if quantize != "int8" and calibration is not None:
+        raise InputError(f"calibration data is for quantize='int8', not {quantize!r}")
+    if quantize != "int8" and io_dtype == "int8":
+        raise InputError("io_dtype 'int8' needs quantize='int8'")
+
+
+def _describe(source: Any) -> str:
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"model '{getattr(source, 'name', source)}'"

@@ -1,0 +1,101 @@
+"""What a conversion did: sizes, layers, rewrites, quantization, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from converter.passes.manager import Explanation
+from converter.quantize import Report as QuantizationReport
+from schema import inference
+from schema.coding import constant as constant_coding
+from schema.graph import Constant, Graph, TensorType
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the source model as it is in the file.
+
+    ops: its nodes, in order. output: type of its last node's first output. parameters: stored numbers; stored_bytes: what they
+    take in the file (of a constant that several layers share, at the first of them).
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    output: TensorType
+    parameters: int
+    stored_bytes: int
+
+
+@dataclass
+class Report:
+    """bytes: of the whole file. nodes: how many. seconds: by stage. quantization is None for a float model."""
+
+    source: str
+    bytes: int
+    graph: Graph = field(repr=False)
+    explanation: Explanation = field(repr=False)
+    quantization: QuantizationReport | None = field(default=None, repr=False)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.graph.nodes)
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """In the order in which they first run."""
+        types = inference.infer(self.graph).types
+        found: dict[str, Layer] = {}
+        counted: set[Constant] = set()
+        for node in self.graph.nodes:
+            layer = found.get(node.name, Layer(node.name, (), types[node.outputs[0]], 0, 0))
+            parameters, size = layer.parameters, layer.stored_bytes
+            for tensor in node.inputs:
+                if tensor is None or tensor.constant is None or tensor.constant in counted:
+                    continue
+                counted.add(tensor.constant)
+                parameters += tensor.constant.values.size
+                encoded = constant_coding.encode(tensor.constant, tensor.dtype)
+                size += sum(len(stream.data) for _, stream in encoded.streams())
+            found[node.name] = Layer(node.name, (*layer.ops, node.op), types[node.outputs[0]], parameters, size)
+        return list(found.values())
+
+    def summary(self) -> str:
+        """One line."""
+        kind = "float32" if self.quantization is None else self.quantization.method
+        seconds = sum(self.seconds.values())
+        return f"{self.bytes} bytes, {self.nodes} nodes, {kind}, converted in {seconds:.1f} s"
+
+    def __str__(self) -> str:
+        """Everything, for people."""
+        parts = [f"{self.source}: {self.summary()}", self.signature(), str(self.explanation)]
+        if self.quantization is not None:
+            parts.append(str(self.quantization))
+        rows = [("layer", "ops", "output", "parameters", "bytes")]
+        rows += [(x.name, "+".join(x.ops), str(x.output), str(x.parameters), str(x.stored_bytes)) for x in self.layers]
+        parts.append(table(rows, right=(3, 4)))
+        parts.append("seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items()))
+        return "\n\n".join(parts)
+
+    def signature(self) -> str:
+        """Inputs and outputs, a line each."""
+        types = inference.infer(self.graph).types
+        ends = (("input", self.graph.input_names, self.graph.inputs), ("output", self.graph.output_names, self.graph.outputs))
+        return "\n".join(
+            f"{kind} '{name}': {types[tensor]}"
+            + (f", {tensor.quantization}" if tensor.quantization is not None else "")
+            for kind, names, tensors in ends
+            for name, tensor in zip(names, tensors, strict=True)
+        )
+
+
+def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Columns in line; those in `right` are right-justified."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
