@@ -20,6 +20,7 @@ LOWERINGS: dict[str, str] = {
         "activation",
     ),
     "PRELU": "elementwise",
+    "RESIZE_BILINEAR": "resize",
     "QUANTIZE": "quantize",
     "DEQUANTIZE": "lookup",
 }
