@@ -9,7 +9,7 @@ from schema import Quantization, ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import DTypeAttributes
 from tests.support.drawing import dtypes, generators, numbers, quantizations, shapes
 from tests.support.litert import Operand
-from tests.support.parity import assert_parity
+from tests.support.parity import assert_parity, run_reference
 
 FLOATS = "float32 float16 float64".split()
 INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64".split()
@@ -30,6 +30,12 @@ def test_cast_of_floats_saturates(dtype):
     around = [0.5, -0.5, 1.99, -1.99, -1, 1e30, -1e30, np.inf, -np.inf, np.nan, 0.0, -0.0]
     x = np.array([e + d for e in ends for d in (-1.5, -0.5, 0, 0.5, 1.5)] + around, np.float32)
     assert_parity("CAST", DTypeAttributes(np.dtype(dtype)), [Operand(x)])
+
+
+def test_cast_to_uint64_saturates():
+    x = np.array([-1, 3.7, 2.0**63, 2.0**64, np.inf])
+    (y,) = run_reference("CAST", DTypeAttributes(np.dtype(np.uint64)), [Operand(x)])
+    np.testing.assert_array_equal(y, np.array([0, 3, 2**63, 2**64 - 1, 2**64 - 1], np.uint64))
 
 
 def test_cast_refuses_other_dtypes():

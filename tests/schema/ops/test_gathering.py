@@ -151,9 +151,8 @@ def test_select_v2(data):
         part = tuple(data.draw(st.sampled_from([1, d])) for d in shape)[data.draw(st.integers(0, 1)) :]
         return Operand(numbers(rng, np.dtype(kind), part), quantization)
 
-    whole = Operand(
-        numbers(rng, dtype, shape), q
-    )  # of three single elements LiteRT makes a scalar, TensorFlow does not
+    # Of three single elements LiteRT makes a scalar, TensorFlow does not.
+    whole = Operand(numbers(rng, dtype, shape), q)
     assert_parity("SELECT_V2", None, [operand(bool), whole, operand(dtype, q)], q)
     assert_parity("SELECT_V2", None, [operand(bool), operand(dtype, q), whole], q)
 
