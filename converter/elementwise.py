@@ -1,0 +1,15 @@
+"""Ops that work on each element alone, which therefore may change places with ops that only move elements."""
+
+POINTWISE = frozenset(
+    """ABS NEG SIGN EXP EXPM1 LOG LOG1P SQRT RSQRT SQUARE RECIPROCAL SIN COS ERF FLOOR CEIL ROUND LOGICAL_NOT RELU RELU6
+    RELU_N1_TO_1 CLAMP LEAKY_RELU ELU SELU GELU SWISH HARD_SWISH LOGISTIC TANH SOFTPLUS SOFTSIGN CAST""".split()
+)
+"""One input."""
+
+BINARY = frozenset(
+    """
+    ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW FLOOR_DIV FLOOR_MOD EQUAL NOT_EQUAL GREATER
+    GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR PRELU
+    """.split()
+)
+"""Two inputs that broadcast."""
