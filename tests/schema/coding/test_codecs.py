@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from schema import FormatError
+from schema.coding import codecs
+from schema.coding.streams import Stream
+from schema.generated.layout import ENUMS
+
+
+def test_every_coding_of_the_schema_has_a_codec():
+    assert list(codecs.CODECS) == list(ENUMS["Coding"])
+
+
+@pytest.mark.parametrize("dtype", "float16 float32 float64 int8 int32 int64 uint8 uint16 uint32 bool".split())
+def test_each_codec_gives_back_what_it_took(dtype, rng):
+    numbers = (rng.normal(size=37) * 100).astype(dtype)
+    taken = 0
+    for name, codec in codecs.CODECS.items():
+        stream = codec.encode(numbers)
+        if stream is not None:
+            taken += 1
+            assert stream.coding == name
+            assert codec.decode(stream, numbers.dtype, 37).tobytes() == numbers.tobytes()
+            with pytest.raises(FormatError):
+                codec.decode(stream, numbers.dtype, 46)
+    assert taken
+
+
+def test_the_smallest_is_kept():
+    assert codecs.encode(np.array([1, 2, 3] * 100, np.uint16)).bits == 2
+    assert codecs.encode(np.array([1, 2, 60000] * 100, np.uint16)).coding == "RAW"
+    assert codecs.encode(np.array([1.0, 2.0] * 100, np.float32)).coding == "RAW"
+
+
+def test_misaligned_bytes_are_copied():
+    data = memoryview(b"\x00" + np.arange(4, dtype=np.float32).tobytes())[1:]
+    numbers = codecs.decode(Stream(data), np.dtype(np.float32), 4)
+    assert numbers.flags.aligned
+    np.testing.assert_array_equal(numbers, [0, 1, 2, 3])
+
+
+def test_aligned_bytes_are_not_copied():
+    data = np.arange(4, dtype=np.float32)
+    assert np.shares_memory(codecs.decode(Stream(memoryview(data).cast("B")), data.dtype, 4), data)
+
+
+@pytest.mark.parametrize(
+    ("stream", "dtype"),
+    [
+        (Stream(b"\x02"), bool),
+        (Stream(b"\x00", "PACKED", 2), bool),
+        (Stream(b"\x00" * 4, "PACKED", 8), np.int8),
+        (Stream(b"\x00", "HUFFMAN"), np.uint8),
+    ],
+)
+def test_hostile_streams(stream, dtype):
+    with pytest.raises(FormatError):
+        codecs.decode(stream, np.dtype(dtype), len(stream.data))
