@@ -127,11 +127,11 @@ figure.savefig(out / "pruning.png")
 
 # %%
 model.export(out / "pruned", verbose=False)
-np.save(out / "calibration.npy", x_train[:500])
+np.savez(out / "calibration.npz", image=x_train[:500])
 np.save(out / "x.npy", x_test)
 
 command(f"python -m converter {out}/float {out}/float.xnn")
-command(f"python -m converter {out}/pruned {out}/pruned-int8.xnn --quantize int8 --calibration {out}/calibration.npy")
+command(f"python -m converter {out}/pruned {out}/pruned-int8.xnn --quantize int8 --calibration {out}/calibration.npz")
 
 # %% [markdown]
 # ## Run
