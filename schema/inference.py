@@ -129,7 +129,7 @@ def _check_size(kind: TensorType) -> None:
         if dim is not None:
             if dim < 0:
                 raise ShapeError(f"a dimension of {dim}")
-            size *= dim
+            size *= max(dim, 1)
     if size > MAX_TENSOR_BYTES:
         raise ShapeError(f"{kind} takes {size} bytes")
 
@@ -158,6 +158,10 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
             dtype = inferred[0].dtype
             known = np.array([d is not None for d in shape], bool)
             _record(result, node.outputs[0], np.array([d or 0 for d in shape], dtype), known)
+        return
+    if node.op == "RANK":
+        if types[0].rank is not None:
+            result.values[node.outputs[0]] = np.array(types[0].rank, inferred[0].dtype)
         return
     if any(not k.is_static or _count(k) > FOLD_LIMIT for k in inferred):
         return

@@ -11,6 +11,8 @@ from schema.graph import Shape, TensorType
 from schema.ops.base import Arrays, require
 from schema.ops.dtypes import INTEGERS, require_dtype
 
+MAX_OUTPUTS = 1 << 16
+
 
 def product(dims: Iterable[int]) -> int:
     """The product as a Python int, which cannot overflow."""
@@ -43,6 +45,16 @@ def normalize_axis(axis: int, rank: int) -> int:
     """An axis of [-rank, rank) as one of [0, rank)."""
     require(-rank <= axis < rank, f"axis {axis} is outside of a tensor of rank {rank}")
     return axis + rank if axis < 0 else axis
+
+
+def require_outputs(count: int) -> None:
+    """A number of outputs that a node may have: it comes from the file, and each takes memory before any is checked."""
+    require(0 < count <= MAX_OUTPUTS, f"{count} outputs; there may be 1 to {MAX_OUTPUTS}")
+
+
+def steps(first: int, last: int, step: int) -> int:
+    """How many integers range(first, last, step) has; `len` overflows beyond 2**63."""
+    return max(0, -((first - last) // step))
 
 
 def length(operand: TensorType, what: str) -> int | None:

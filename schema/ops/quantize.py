@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from schema.errors import UnsupportedError
-from schema.fixedpoint import multiply_by_quantized_multiplier, quantize, quantize_multiplier, saturate
+from schema.fixedpoint import multiply_by_real, quantize, saturate
 from schema.graph import TensorType
 from schema.ops.attributes import DTypeAttributes
 from schema.ops.base import Op
@@ -46,6 +46,5 @@ def requantize(x: np.ndarray, source: TensorType, target: TensorType) -> np.ndar
     """Integers of the source's scale and zero point -> those of the target's."""
     scale_in, zero_in = per_tensor("QUANTIZE", "input", source)
     scale_out, zero_out = per_tensor("QUANTIZE", "output", target)
-    q31, shift = quantize_multiplier(float(scale_in) / float(scale_out))
-    scaled = multiply_by_quantized_multiplier(x.astype(np.int64) - zero_in, q31, shift)
+    scaled = multiply_by_real(x.astype(np.int64) - zero_in, float(scale_in) / float(scale_out))
     return saturate(scaled + zero_out, target.dtype).astype(target.dtype)

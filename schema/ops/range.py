@@ -12,7 +12,7 @@ import numpy as np
 from schema.graph import TensorType
 from schema.ops.base import Op, require
 from schema.ops.dtypes import INTEGERS, require_dtype, require_same_dtype
-from schema.ops.operands import require_one_element
+from schema.ops.operands import require_one_element, steps
 
 ALLOWED = INTEGERS.union(map(np.dtype, (np.float32, np.float64)))
 
@@ -33,9 +33,9 @@ class Range(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         start, _, delta = (np.ravel(a)[0] for a in arrays)
-        steps = np.full(count(*arrays), delta)
-        steps[:1] = start
-        return [np.add.accumulate(steps, dtype=start.dtype)]
+        addends = np.full(count(*arrays), delta)
+        addends[:1] = start
+        return [np.add.accumulate(addends, dtype=start.dtype)]
 
 
 def count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
@@ -43,6 +43,7 @@ def count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
     first, last, step = (np.ravel(a)[0].item() for a in (start, limit, delta))
     require(step != 0, "a step of 0")
     if isinstance(step, int):
-        return len(range(first, last, step))
-    require(all(map(math.isfinite, (first, last, step))), f"a range from {first} to {last} in steps of {step}")
-    return max(0, math.ceil((last - first) / step))
+        return steps(first, last, step)
+    numbers = (last - first) / step
+    require(math.isfinite(numbers), f"a range from {first} to {last} in steps of {step}")
+    return max(0, math.ceil(numbers))

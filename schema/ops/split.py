@@ -8,7 +8,7 @@ from schema.graph import TensorType
 from schema.ops.attributes import SplitAttributes
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, require_dtype
-from schema.ops.operands import integer, normalize_axis, unknown
+from schema.ops.operands import integer, normalize_axis, require_outputs, unknown
 
 
 class Split(Op):
@@ -19,7 +19,7 @@ class Split(Op):
 
     @classmethod
     def check(cls, attributes):
-        require(attributes.num > 0, f"a split into {attributes.num} parts")
+        require_outputs(attributes.num)
 
     @classmethod
     def infer(cls, attributes, inputs, values):

@@ -11,7 +11,7 @@ from schema.graph import TensorType
 from schema.ops.attributes import SplitAttributes
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, require_dtype
-from schema.ops.operands import integer, integers, length, normalize_axis, unknown
+from schema.ops.operands import integer, integers, length, normalize_axis, require_outputs, unknown
 
 
 class SplitV(Op):
@@ -22,7 +22,7 @@ class SplitV(Op):
 
     @classmethod
     def check(cls, attributes):
-        require(attributes.num > 0, f"a split into {attributes.num} parts")
+        require_outputs(attributes.num)
 
     @classmethod
     def infer(cls, attributes, inputs, values):

@@ -17,7 +17,7 @@ from schema.graph import TensorType
 from schema.ops.attributes import StridedSliceAttributes
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, require_dtype
-from schema.ops.operands import integers, length, merge
+from schema.ops.operands import integers, length, merge, steps
 
 
 class Axis(NamedTuple):
@@ -143,4 +143,4 @@ def extent(dim: int | None, axis: Axis, begin: int | None, end: int | None, stri
     begin, end = 0 if axis.begin_masked else begin, 0 if axis.end_masked else end
     if dim is None or begin is None or end is None or stride is None:
         return None
-    return len(range(*bounds(dim, axis, begin, end, stride), stride))
+    return steps(*bounds(dim, axis, begin, end, stride), stride)

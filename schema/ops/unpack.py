@@ -8,7 +8,7 @@ from schema.graph import TensorType
 from schema.ops.attributes import UnpackAttributes
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, require_dtype
-from schema.ops.operands import normalize_axis
+from schema.ops.operands import normalize_axis, require_outputs
 
 
 class Unpack(Op):
@@ -18,7 +18,7 @@ class Unpack(Op):
 
     @classmethod
     def check(cls, attributes):
-        require(attributes.num > 0, f"an unpacking into {attributes.num} slices")
+        require_outputs(attributes.num)
 
     @classmethod
     def infer(cls, attributes, inputs, values):

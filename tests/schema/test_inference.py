@@ -52,6 +52,19 @@ def test_concrete_shapes_fold_shape_arithmetic():
     assert result.values[packed].tolist() == [5, 12]
 
 
+def test_the_rank_is_known_without_the_shape():
+    x, rank, y = Tensor("x", np.float32, (None, 4)), Tensor("r", np.int32), Tensor("y", np.float32)
+    nodes = [Node("RANK", [x], [rank]), Node("FILL", [rank, Tensor.from_array("v", np.float32(1))], [y])]
+    assert inference.infer(Graph(nodes, [x], ["x"], [y], ["y"])).types[y].shape == (2,)
+
+
+def test_an_empty_tensor_may_not_be_huge():
+    x, y = Tensor("x", np.float32, (0, 1 << 30)), Tensor("y", np.float32)
+    graph = Graph([Node("TILE", [x, constant(1, 1 << 30)], [y], None, "tile")], [x], ["x"], [y], ["y"])
+    with pytest.raises(ShapeError, match="TILE 'tile'"):
+        inference.infer(graph)
+
+
 def test_annotate_sets_shapes():
     graph, _ = keras_reshape((None, 4, 3), (2, 6))
     inference.annotate(graph)

@@ -222,5 +222,10 @@ def test_range_infers_and_refuses():
     for start, limit, delta in ((0, 1, 0), (0, np.inf, 1), (np.nan, 1, 1)):
         with pytest.raises(ShapeError):
             ops.get("RANGE").infer(None, kinds, [np.array(v, np.float32) for v in (start, limit, delta)])
+    values = [np.array(v, np.int64) for v in (-(2**63), 2**63 - 1, 1)]
+    assert ops.get("RANGE").infer(None, [TensorType((), np.int64)] * 3, values)[0].shape == (2**64 - 1,)
+    tiny = [np.array(v, np.float64) for v in (0, 1e308, 1e-308)]
+    with pytest.raises(ShapeError):
+        ops.get("RANGE").infer(None, [TensorType((), np.float64)] * 3, tiny)
     with pytest.raises(UnsupportedError):
         infer("RANGE", None, [((), bool)] * 3)

@@ -110,9 +110,15 @@ def test_split_infers_and_refuses():
 
 @pytest.mark.parametrize(
     ("op", "attributes"),
-    [("SPLIT", SplitAttributes(0)), ("SPLIT_V", SplitAttributes(-1)), ("UNPACK", UnpackAttributes(0, 0))],
+    [
+        ("SPLIT", SplitAttributes(0)),
+        ("SPLIT_V", SplitAttributes(-1)),
+        ("UNPACK", UnpackAttributes(0, 0)),
+        ("SPLIT", SplitAttributes(2**31 - 1)),
+        ("UNPACK", UnpackAttributes(2**31 - 1, 0)),
+    ],
 )
-def test_no_outputs_is_refused(op, attributes):
+def test_no_outputs_and_too_many_are_refused(op, attributes):
     with pytest.raises(ShapeError):
         ops.get(op).check(attributes)
 
