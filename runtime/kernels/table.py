@@ -1,10 +1,16 @@
-"""Which lowering serves which op. A lowering looks at dtypes and shapes and gives None where it has no kernel."""
+"""Which lowering serves which op, and which kernel a lowering gets for this machine.
+
+A lowering looks at dtypes and shapes and gives None where it has no kernel.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
+from dataclasses import dataclass
 
 from runtime.lowering.base import Lowering
+from runtime.native.target import host_target, isa_tiers
 
 # op -> module of runtime.lowering whose `lower` makes its kernel calls
 LOWERINGS: dict[str, str] = {
@@ -19,6 +25,9 @@ LOWERINGS: dict[str, str] = {
         ERF SQRT RSQRT SQUARE RECIPROCAL ABS NEG""".split(),
         "activation",
     ),
+    **dict.fromkeys(["CONV_2D", "CONV_3D", "TRANSPOSE_CONV", "CONV_3D_TRANSPOSE", "FULLY_CONNECTED"], "matmul"),
+    "BATCH_MATMUL": "batch_matmul",
+    "DEPTHWISE_CONV_2D": "depthwise",
     "PRELU": "elementwise",
     "RESIZE_BILINEAR": "resize",
     "QUANTIZE": "quantize",
@@ -30,3 +39,38 @@ def lowering_for(op: str) -> Lowering | None:
     """The lowering of an op, loaded when first asked for; None for ops that have no kernels."""
     module = LOWERINGS.get(op)
     return None if module is None else importlib.import_module(f"runtime.lowering.{module}").lower
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that exists for some ISAs only. It computes `rows` x `width` outputs at a time from panels that wide."""
+
+    family: str
+    symbol: str
+    rows: int
+    width: int
+
+
+def _product(name: str, rows: int, width: int) -> Kernel:
+    return Kernel(f"runtime.kernels.{name}_{rows}x{width}", f"xnn_{name}_{rows}x{width}", rows, width)
+
+
+# (what it computes, dtype, ISA) -> kernel
+KERNELS: dict[tuple[str, str, str], Kernel] = {
+    ("matmul", "float32", "avx512"): _product("matmul_f32", 6, 32),
+    ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
+    ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
+    ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
+    ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),
+    ("batch_matmul", "float32", "generic"): _product("batch_matmul_f32", 6, 16),
+}
+
+
+@functools.cache
+def kernel_for(kind: str, dtype: str) -> Kernel:
+    """The best kernel that this machine can run."""
+    for isa in isa_tiers(host_target()):
+        kernel = KERNELS.get((kind, dtype, isa))
+        if kernel is not None:
+            return kernel
+    raise KeyError(f"no kernel for {kind} of {dtype}")

@@ -6,10 +6,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
+from runtime.native.primitives import PAUSE
 
-# Defined for each target by the compiler; see runtime.native.compiler.
-PAUSE = "xnn_target_pause"
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 def _pointer(builder, address):

@@ -19,11 +19,12 @@ from numba import types
 from numba.core.codegen import AOTCodeLibrary, AOTCPUCodegen
 from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
-from runtime.native.atomics import PAUSE
 from runtime.native.device_function import DeviceFunction, compiling
 from runtime.native.object_file import undefined_symbols
+from runtime.native.primitives import define_primitives
 from runtime.native.status import Status
 from runtime.native.target import Target, create_target_machine
 from schema.errors import XnnError
@@ -130,7 +131,10 @@ def compile_family(module_name: str, target: Target) -> tuple[bytes, list[str]]:
         compilation = FamilyCompilation(module_name)
         with compiling(compilation):
             for symbol, function in kernels.items():
-                compilation.export(symbol, function)
+                try:
+                    compilation.export(symbol, function)
+                except NumbaError as error:
+                    raise KernelCompileError(f"{module_name}: numba refuses {symbol}: {error}") from error
         text = compilation.llvm_text()
     return emit_object(text, list(kernels), target), list(kernels)
 
@@ -165,18 +169,6 @@ def _retarget(text: str, target: Target, data_layout: str) -> str:
     text = re.sub(r'target datalayout = ".*"', f'target datalayout = "{data_layout}"', text)
     text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)
     text = text.replace("= common ", "= ")  # WebAssembly has no common linkage
-    text = re.sub(rf"^declare void @{PAUSE}\(\).*$", _pause_definition(target), text, flags=re.MULTILINE)
+    text = define_primitives(text, target)
     # Without this LLVM turns loops that copy or clear into calls of memcpy and memset.
     return re.sub(r"^(define [^\n]*?)\s*\{$", r'\1 "no-builtins" {', text, flags=re.MULTILINE)
-
-
-def _pause_definition(target: Target) -> str:
-    """LLVM assembly of the hint to the CPU that a thread spins."""
-    architecture = target.triple.split("-")[0]
-    if architecture in ("x86_64", "i686"):
-        body, declaration = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
-    elif architecture in ("aarch64", "arm64"):
-        body, declaration = "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
-    else:
-        body, declaration = "", ""
-    return f"define void @{PAUSE}() alwaysinline {{\n{body}\nret void\n}}\n{declaration}"

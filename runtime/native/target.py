@@ -55,3 +55,9 @@ def create_target_machine(target: Target) -> llvm.TargetMachine:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel="default"
     )
+
+
+def isa_tiers(target: Target) -> tuple[str, ...]:
+    """Names under which the kernel table lists kernels that suit `target`, best first; "generic" suits all."""
+    wide = all(target.has(feature) for feature in ("avx512f", "avx512bw", "avx512vl"))
+    return ("avx512", "generic") if wide else ("generic",)

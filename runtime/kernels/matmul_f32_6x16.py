@@ -1,0 +1,5 @@
+"""float32 products for CPUs with 16 vector registers of 8 lanes (AVX2), or 32 of 4 (NEON)."""
+
+from runtime.kernels.matmul_f32 import matmul_kernel
+
+matmul_f32_6x16 = matmul_kernel(6, 1)

@@ -1,0 +1,5 @@
+"""float32 products for CPUs with 32 vector registers of 16 lanes (AVX-512)."""
+
+from runtime.kernels.matmul_f32 import matmul_kernel
+
+matmul_f32_6x32 = matmul_kernel(6, 2)

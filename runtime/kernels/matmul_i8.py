@@ -1,0 +1,150 @@
+"""int8 products: the body of the kernels of matmul_i8_6x32 and matmul_i8_6x16. Imports numba.
+
+Activations are multiplied as unsigned bytes x + 128, which is what dot product instructions take, so every row is
+first copied that way; the bias holds the correction.
+"""
+
+from __future__ import annotations
+
+from numba import int32, int64
+
+from runtime.kernels.abi import i8, i32, inline, kernel, truncated_divide, u8, view
+from runtime.kernels.epilogue_i8 import requantize_channels
+from runtime.kernels.matmul_parameters import MATMUL_I8, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
+from runtime.kernels.windows import window_gatherer
+from runtime.simd.tile import add_outer_dot_u8_s8, row_tile, store_tile
+from runtime.simd.vector import I8x16, I8x64, I32x16, load, splat, store
+
+LANES = 16
+LINE = 64  # bytes of a vector
+
+
+@inline
+def copy_as_unsigned(target, source, size):
+    """`size` int8 as bytes x + 128."""
+    while size >= 64:
+        store(target, load(I8x64, source) ^ splat(I8x64, -128))
+        source += 64
+        target += 64
+        size -= 64
+    while size >= 16:
+        store(target, load(I8x16, source) ^ splat(I8x16, -128))
+        source += 16
+        target += 16
+        size -= 16
+    while size >= 4:
+        i32(target)[0] = i32(source)[0] ^ int32(-2139062144)  # 0x80 in every byte
+        source += 4
+        target += 4
+        size -= 4
+    while size > 0:
+        u8(target)[0] = u8(source)[0] ^ 128
+        source += 1
+        target += 1
+        size -= 1
+
+
+@inline
+def fill_bytes(target, size, value):
+    """`size` bytes of `value`."""
+    while size >= 16:
+        store(target, splat(I8x16, value))
+        target += 16
+        size -= 16
+    while size > 0:
+        u8(target)[0] = value
+        target += 1
+        size -= 1
+
+
+gather_windows, gather_transposed_windows = window_gatherer(1, copy_as_unsigned, fill_bytes)
+
+
+def panel_product(rows_at_once, vectors):
+    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, requantized, to the output."""
+    row_bytes = LINE * vectors
+
+    def block(rows):
+        @inline
+        def run(a, stride, b, bias, quads, buffer):
+            acc = row_tile(I32x16, rows, vectors, bias)
+            for k in range(quads):
+                acc = add_outer_dot_u8_s8(acc, a + 4 * k, stride, b + row_bytes * k)
+            store_tile(acc, buffer, row_bytes)
+
+        return run
+
+    full, single = block(rows_at_once), block(1)
+
+    @inline
+    def product(p, a, stride, count, b, channel, quads, output, channels, buffer):
+        row = int64(0)
+        at = 4 * channel
+        while row < count:
+            if count >= rows_at_once:
+                row = min(row, count - rows_at_once)  # the last block may compute some rows once more
+                full(a + row * stride, stride, b, p.bias + at, quads, buffer)
+                computed = int64(rows_at_once)
+            else:
+                single(a + row * stride, stride, b, p.bias + at, quads, buffer)
+                computed = int64(1)
+            for i in range(computed):
+                target = output + (row + i) * p.output_stride
+                source = buffer + row_bytes * i
+                for v in range(0, channels, LANES):
+                    value = requantize_channels(p, load(I32x16, source + 4 * v), channel + v)
+                    if v + LANES <= channels:
+                        store(target + v, value)
+                    else:
+                        store(buffer + row_bytes * i, value)  # this row's accumulators are used up
+                        for j in range(channels - v):
+                            i8(target)[v + j] = i8(source)[j]
+            row += computed
+
+    return product
+
+
+def matmul_kernel(rows_at_once, vectors):
+    """A kernel over MATMUL_I8 that computes `rows_at_once` x 16 * `vectors` outputs in registers."""
+    product = panel_product(rows_at_once, vectors)
+    width = LANES * vectors
+    buffer_bytes = rows_at_once * LINE * vectors
+
+    @kernel
+    def matmul(params, begin, end, scratch):
+        p = view(MATMUL_I8, params)
+        channels, panels = p.channels, p.panels
+        stride = p.depth
+        rows = scratch + buffer_bytes
+        for tile in range(begin, end):
+            rest = truncated_divide(tile, p.panel_tiles)
+            first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
+            block = truncated_divide(rest, p.groups)
+            group = rest - block * p.groups
+            first = block * p.block
+            count = min(p.block, p.rows - first)
+            if p.source == ROWS_IN_MEMORY:
+                for i in range(count):
+                    source = p.input + (first + i) * p.row_stride + group * p.group_channels
+                    copy_as_unsigned(rows + i * stride, source, p.group_channels)
+            elif p.source == ROWS_OF_WINDOWS:
+                gather_windows(p, rows, stride, group, first, count, p.padding)
+            else:
+                gather_transposed_windows(p, rows, stride, group, first, count, p.padding)
+            for panel in range(first_panel, min(first_panel + p.tile_panels, panels)):
+                index = group * panels + panel
+                product(
+                    p,
+                    rows,
+                    stride,
+                    count,
+                    p.weights + index * width * stride,
+                    index * width,
+                    stride >> 2,
+                    p.output + first * p.output_stride + group * channels + panel * width,
+                    min(int64(width), channels - panel * width),
+                    scratch,
+                )
+        return 0
+
+    return matmul

@@ -1,0 +1,80 @@
+"""Parameter blocks of the kernels that multiply matrices: convolutions, dense layers, batched products (no numba here).
+
+A product has `rows` (output pixels, or samples) and, for each of `groups`, `channels` outputs of `depth` products each.
+Weights are packed in panels of a kernel's width, [group][panel][depth][width], the last one padded with zeros; bias and
+multipliers are padded alike. A tile is `block` rows of one group times `tile_panels` panels.
+"""
+
+from runtime.kernels.parameters import ParameterBlock
+
+# Where the rows come from.
+ROWS_IN_MEMORY = 0  # `row_stride` bytes apart, from `input` on
+ROWS_OF_WINDOWS = 1  # the windows of a convolution
+ROWS_OF_TRANSPOSED_WINDOWS = 2  # of a transposed one: what an output pixel receives
+
+# How int8 kernels requantize, and what `multipliers` holds per channel (see runtime/kernels/requantize.py).
+TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
+FP32_ROUND_EVEN = 1  # float32
+EXACT = 2  # float64
+
+_PRODUCT = [
+    "input",
+    "weights",
+    "bias",
+    "output",
+    "output_stride",  # bytes between rows of the output
+    "rows",
+    "block",
+    "groups",
+    "channels",  # of the output, per group
+    "depth",
+    "panels",  # per group
+    "tile_panels",
+    "panel_tiles",  # tiles that share rows and group
+    "source",  # ROWS_...
+    "row_stride",
+]
+
+# A window has d x h x w taps of `group_channels` of the input's `in_c` channels.
+WINDOW_SLOTS = [
+    *[f"in_{axis}" for axis in "dhwc"],
+    *[f"out_{axis}" for axis in "dhw"],
+    "group_channels",
+    *[f"kernel_{axis}" for axis in "dhw"],
+    *[f"stride_{axis}" for axis in "dhw"],
+    *[f"dilation_{axis}" for axis in "dhw"],
+    *[f"pad_{axis}" for axis in "dhw"],  # before the first pixel
+]
+
+MATMUL_F32 = ParameterBlock("MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "low", "high"], floats=["low", "high"])
+
+# Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
+# input's zero point add.
+MATMUL_I8 = ParameterBlock(
+    "MATMUL_I8",
+    [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
+)
+
+# out[batch] = a[batch] @ b[batch], or with one of them transposed. A tile is one panel of columns of one batch.
+BATCH_MATMUL_F32 = ParameterBlock(
+    "BATCH_MATMUL_F32",
+    [
+        "a",
+        "b",
+        "output",
+        "bias",  # as wide as all panels
+        "a_offsets",  # int64 array: bytes from `a` to each batch's matrix
+        "b_offsets",
+        "rows",
+        "columns",
+        "depth",
+        "a_row",  # bytes between rows of a, and between its columns
+        "a_column",
+        "b_row",
+        "b_column",
+        "panels",
+        "low",
+        "high",
+    ],
+    floats=["low", "high"],
+)

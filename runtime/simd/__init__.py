@@ -1,0 +1,1 @@
+"""SIMD vectors as numba types, so that kernels are readable Python."""

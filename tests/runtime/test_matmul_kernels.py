@@ -1,0 +1,163 @@
+"""Convolutions, transposed ones and dense layers on the engine, against the references."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schema import Node, Quantization, Tensor
+from schema.ops.attributes import Conv2DAttributes, Conv3DAttributes, FullyConnectedAttributes
+from tests.support.engine import compare
+
+ACTIVATIONS = st.sampled_from(
+    [
+        {"activation": "NONE"},
+        {"activation": "RELU"},
+        {"activation": "RELU6"},
+        {"activation": "RELU_N1_TO_1"},
+        {"activation": "CLAMP", "clamp_min": -0.5, "clamp_max": 2.0},
+    ]
+)
+
+
+@st.composite
+def convolutions(draw, transposed=False):
+    """(input shape, weights shape OHWI, attributes) of a 2-D convolution that fits."""
+    groups = 1 if transposed else draw(st.sampled_from([1, 1, 2, 3]))
+    per_group = draw(st.sampled_from([1, 2, 3, 4, 7, 16]))
+    out = groups * draw(st.sampled_from([1, 3, 16, 17, 33, 40]))
+    kernel = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    fields = {
+        "stride_h": draw(st.integers(1, 3)),
+        "stride_w": draw(st.integers(1, 3)),
+        "dilation_h": draw(st.integers(1, 2)),
+        "dilation_w": draw(st.integers(1, 2)),
+        "padding": draw(st.sampled_from(["SAME", "VALID", "EXPLICIT"])),
+        **draw(ACTIVATIONS),
+    }
+    if fields["padding"] == "EXPLICIT":
+        fields["pads"] = tuple(draw(st.integers(0, 3)) for _ in range(4))
+    reach = [(k - 1) * fields[f"dilation_{a}"] + 1 for k, a in zip(kernel, "hw", strict=True)]
+    size = [r + draw(st.integers(0, 6)) for r in reach]
+    return (draw(st.integers(1, 3)), *size, groups * per_group), (out, *kernel, per_group), Conv2DAttributes(**fields)
+
+
+def float_operands(rng, x_shape, w_shape, out, with_bias):
+    x = rng.standard_normal(x_shape).astype(np.float32)
+    constants = [Tensor.from_array("w", rng.standard_normal(w_shape).astype(np.float32))]
+    if with_bias:
+        constants.append(Tensor.from_array("b", rng.standard_normal(out).astype(np.float32)))
+    return x, Tensor("x", np.float32, x_shape), constants, Tensor("y", np.float32)
+
+
+def int8_operands(rng, x_shape, w_shape, out, with_bias, axis=0, per_channel=True, zeros=(3, -5), depth=9):
+    """As float_operands, with scales that make use of the whole output range, some channels beyond it."""
+    x = rng.integers(-128, 128, x_shape, dtype=np.int8)
+    w = rng.integers(-127, 128, w_shape, dtype=np.int8)
+    channels = out if per_channel else 1
+    scales = (0.02 * 10.0 ** rng.uniform(-2, 0.5, channels)).astype(np.float32)
+    x_scale, y_scale = np.float32(0.05), np.float32(0.05 * 0.02 * 70 * np.sqrt(depth))
+    constants = [Tensor.from_array("w", w, Quantization(scales, 0, axis))]
+    if with_bias:
+        bias = rng.integers(-(2**14), 2**14, out, dtype=np.int32)
+        constants.append(Tensor.from_array("b", bias, Quantization(x_scale * scales, 0, 0)))
+    return (
+        x,
+        Tensor("x", np.int8, x_shape, Quantization(x_scale, zeros[0])),
+        constants,
+        Tensor("y", np.int8, None, Quantization(y_scale, zeros[1])),
+    )
+
+
+@given(case=convolutions(), seed=st.integers(0, 99), with_bias=st.booleans(), threads=st.sampled_from([1, 2]))
+def test_conv_2d_float(case, seed, with_bias, threads):
+    x_shape, w_shape, attributes = case
+    rng = np.random.default_rng(seed)
+    x, input_, constants, y = float_operands(rng, x_shape, w_shape, w_shape[0], with_bias)
+    compare([Node("CONV_2D", [input_, *constants], [y], attributes)], [input_], [y], [x], rtol=1e-5, threads=threads)
+
+
+@given(
+    case=convolutions(),
+    seed=st.integers(0, 99),
+    with_bias=st.booleans(),
+    per_channel=st.booleans(),
+    zeros=st.sampled_from([(0, 0), (-128, -128), (127, 127), (3, -5)]),
+    rule=st.sampled_from(["TFLITE_DOUBLE", "FP32_ROUND_EVEN"]),
+)
+def test_conv_2d_int8(case, seed, with_bias, per_channel, zeros, rule):
+    x_shape, w_shape, attributes = case
+    rng = np.random.default_rng(seed)
+    depth = int(np.prod(w_shape[1:]))
+    x, input_, constants, y = int8_operands(rng, x_shape, w_shape, w_shape[0], with_bias, 0, per_channel, zeros, depth)
+    node = Node("CONV_2D", [input_, *constants], [y], attributes)
+    compare([node], [input_], [y], [x], requantization=rule)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int8"])
+@given(case=convolutions(transposed=True), seed=st.integers(0, 99), with_bias=st.booleans())
+def test_transpose_conv(dtype, case, seed, with_bias):
+    (batch, h, w, out), (channels, *kernel, _), attributes = case
+    from schema.ops.convolution import output_size
+
+    size = output_size(attributes, "hw", (h, w), kernel)
+    rng = np.random.default_rng(seed)
+    make = float_operands if dtype == "float" else int8_operands
+    x, input_, constants, y = make(rng, (batch, *size, channels), (out, *kernel, channels), out, with_bias)
+    shape = Tensor.from_array("shape", np.array([batch, h, w, out], np.int32))
+    node = Node("TRANSPOSE_CONV", [shape, constants[0], input_, *constants[1:]], [y], attributes)
+    compare([node], [input_], [y], [x], rtol=1e-5 if dtype == "float" else 0)
+
+
+@pytest.mark.parametrize("op", ["CONV_3D", "CONV_3D_TRANSPOSE"])
+def test_three_axes(op, rng):
+    attributes = Conv3DAttributes(stride_d=2, stride_w=2, dilation_h=2, padding="SAME", activation="RELU")
+    if op == "CONV_3D":
+        x, input_, constants, y = float_operands(rng, (2, 5, 6, 7, 3), (3, 3, 2, 3, 20), 20, True)
+        node = Node(op, [input_, *constants], [y], attributes)
+    else:
+        x, input_, constants, y = float_operands(rng, (2, 3, 6, 4, 3), (3, 3, 2, 20, 3), 20, True)
+        shape = Tensor.from_array("shape", np.array([2, 5, 6, 7, 20], np.int32))
+        node = Node(op, [shape, constants[0], input_, *constants[1:]], [y], attributes)
+    compare([node], [input_], [y], [x], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int8"])
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 50])
+@pytest.mark.parametrize(("depth", "out"), [(1, 1), (7, 10), (64, 100), (257, 33), (2000, 8)])
+def test_fully_connected(dtype, rows, depth, out, rng):
+    make = float_operands if dtype == "float" else int8_operands
+    x, input_, constants, y = make(rng, (rows, depth), (out, depth), out, True)
+    node = Node("FULLY_CONNECTED", [input_, *constants], [y], FullyConnectedAttributes(activation="RELU"))
+    compare([node], [input_], [y], [x], rtol=1e-5 if dtype == "float" else 0, threads=2)
+
+
+def test_fully_connected_flattens(rng):
+    x, input_, constants, y = float_operands(rng, (2, 3, 4), (5, 12), 5, False)
+    attributes = FullyConnectedAttributes(keep_num_dims=False)
+    compare([Node("FULLY_CONNECTED", [input_, *constants], [y], attributes)], [input_], [y], [x], rtol=1e-5)
+
+
+def test_large_layers_are_shared_among_workers(rng):
+    for shape, weights in [
+        ((1, 7, 7, 320), (200, 1, 1, 320)),
+        ((1, 56, 56, 16), (24, 3, 3, 16)),
+        ((1, 1, 1, 512), (1000, 1, 1, 512)),
+    ]:
+        for make, rtol in ((float_operands, 1e-5), (int8_operands, 0)):
+            x, input_, constants, y = make(rng, shape, weights, weights[0], True)
+            node = Node("CONV_2D", [input_, *constants], [y], Conv2DAttributes(padding="SAME"))
+            compare([node], [input_], [y], [x], rtol=rtol, threads=2)
+
+
+def test_accumulators_wrap_as_int32_do(rng):
+    """Beyond 2**31 the intermediate sums of x + 128 wrap, the result does not."""
+    depth = 70_000
+    x = np.full((1, depth), 127, np.int8)
+    w = np.full((3, depth), 127, np.int8)
+    w[1] = -127
+    w[2, ::2] = -127
+    input_ = Tensor("x", np.int8, x.shape, Quantization(0.1, 127))
+    weights = Tensor.from_array("w", w, Quantization(0.1, 0))
+    y = Tensor("y", np.int8, None, Quantization(0.1, 7))
+    compare([Node("FULLY_CONNECTED", [input_, weights], [y], FullyConnectedAttributes())], [input_], [y], [x])
