@@ -12,7 +12,7 @@ from schema.graph import TensorType
 from schema.ops.attributes import GatherAttributes
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, INTEGERS, require_dtype
-from schema.ops.operands import merge, normalize_axis
+from schema.ops.operands import merge, normalize_axis, product
 
 
 class Gather(Op):
@@ -44,10 +44,9 @@ class Gather(Op):
         check_indices(indices, x.shape[axis])
         if batch_dims == 0:
             return [np.asarray(np.take(x, indices, axis))]
-        batch = x.shape[:batch_dims]
-        inner = indices.shape[batch_dims:]
-        flat_x = x.reshape(int(np.prod(batch)), *x.shape[batch_dims:])
-        flat_indices = indices.reshape(len(flat_x), -1)
+        batch, inner = x.shape[:batch_dims], indices.shape[batch_dims:]
+        flat_x = x.reshape(product(batch), *x.shape[batch_dims:])
+        flat_indices = indices.reshape(product(batch), product(inner))
         rows = [np.take(a, i, axis - batch_dims) for a, i in zip(flat_x, flat_indices, strict=True)]
         shape = (*batch, *x.shape[batch_dims:axis], *inner, *x.shape[axis + 1 :])
         return [np.array(rows, x.dtype).reshape(shape)]

@@ -5,12 +5,10 @@ REFLECT leaves the border itself out, SYMMETRIC repeats it.
 
 from __future__ import annotations
 
-import numpy as np
-
 from schema.graph import TensorType
 from schema.ops.attributes import MirrorPadAttributes
 from schema.ops.base import Op, require
-from schema.ops.padding import infer_padded
+from schema.ops.padding import infer_padded, pad
 
 
 class MirrorPad(Op):
@@ -37,4 +35,4 @@ class MirrorPad(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [np.pad(arrays[0], [(int(b), int(a)) for b, a in arrays[1]], attributes.mode.lower())]
+        return [pad(arrays[0], arrays[1], attributes.mode.lower())]

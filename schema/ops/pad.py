@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schema.graph import TensorType
 from schema.ops.base import Op
-from schema.ops.padding import infer_padded, pad_constant, zero_of
+from schema.ops.padding import infer_padded, pad, zero_of
 
 
 class Pad(Op):
@@ -17,4 +17,4 @@ class Pad(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [pad_constant(arrays[0], arrays[1], zero_of(outputs[0]))]
+        return [pad(arrays[0], arrays[1], constant_values=zero_of(outputs[0]))]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from schema.graph import Shape, TensorType
 from schema.ops.base import Arrays
@@ -32,6 +33,6 @@ def zero_of(tensor: TensorType) -> int:
     return 0 if tensor.quantization is None else int(tensor.quantization.zero_point[0])
 
 
-def pad_constant(x: np.ndarray, paddings: Iterable[Sequence[int]], value) -> np.ndarray:
-    """x with the value `before` and `after` each axis."""
-    return np.pad(x, [(int(b), int(a)) for b, a in paddings], constant_values=value)
+def pad(x: np.ndarray, paddings: ArrayLike, mode: str = "constant", **options) -> np.ndarray:
+    """np.pad, for scalars too."""
+    return np.pad(x, np.asarray(paddings, np.int64), mode, **options) if x.ndim else x  # type: ignore[call-overload]

@@ -11,7 +11,7 @@ from schema.graph import TensorType
 from schema.ops.base import Op
 from schema.ops.dtypes import require_same_dtype
 from schema.ops.operands import require_one_element
-from schema.ops.padding import infer_padded, pad_constant
+from schema.ops.padding import infer_padded, pad
 
 
 class PadV2(Op):
@@ -27,4 +27,4 @@ class PadV2(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [pad_constant(arrays[0], arrays[1], np.ravel(arrays[2])[0])]
+        return [pad(arrays[0], arrays[1], constant_values=np.ravel(arrays[2])[0])]

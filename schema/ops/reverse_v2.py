@@ -26,4 +26,4 @@ class ReverseV2(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        return [np.flip(arrays[0], tuple(int(a) for a in np.ravel(arrays[1]))).copy()]
+        return [np.array(np.flip(arrays[0], tuple(int(a) for a in np.ravel(arrays[1]))), order="C")]

@@ -36,7 +36,7 @@ class Slice(Op):
         x = arrays[0]
         begin, size = ([int(v) for v in np.ravel(a)] for a in arrays[1:])
         stops = [d if s == -1 else b + s for d, b, s in zip(x.shape, begin, size, strict=True)]
-        return [x[tuple(map(slice, begin, stops))].copy()]
+        return [np.array(x[tuple(map(slice, begin, stops))], order="C")]
 
 
 def extent(dim: int | None, begin: int | None, size: int | None) -> int | None:

@@ -12,7 +12,7 @@ from schema.graph import TensorType
 from schema.ops.base import Op, require
 from schema.ops.dtypes import ANY, require_dtype
 from schema.ops.operands import integers, length, merge, pairs, product
-from schema.ops.padding import pad_constant, zero_of
+from schema.ops.padding import pad, zero_of
 
 
 class SpaceToBatchNd(Op):
@@ -46,7 +46,7 @@ class SpaceToBatchNd(Op):
         blocks = [int(b) for b in np.ravel(block)]
         m = len(blocks)
         around = [(0, 0), *paddings, *[(0, 0)] * (x.ndim - m - 1)]
-        x = pad_constant(x, around, zero_of(outputs[0]))
+        x = pad(x, around, constant_values=zero_of(outputs[0]))
         batch, spatial, rest = x.shape[0], x.shape[1 : m + 1], x.shape[m + 1 :]
         counts = [s // b for s, b in zip(spatial, blocks, strict=True)]
         split = x.reshape(batch, *(d for pair in zip(counts, blocks, strict=True) for d in pair), *rest)
