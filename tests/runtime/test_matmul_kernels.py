@@ -7,17 +7,9 @@ from hypothesis import strategies as st
 
 from schema import Node, Quantization, Tensor
 from schema.ops.attributes import Conv2DAttributes, Conv3DAttributes, FullyConnectedAttributes
+from schema.ops.convolution import output_size
 from tests.support.engine import compare
-
-ACTIVATIONS = st.sampled_from(
-    [
-        {"activation": "NONE"},
-        {"activation": "RELU"},
-        {"activation": "RELU6"},
-        {"activation": "RELU_N1_TO_1"},
-        {"activation": "CLAMP", "clamp_min": -0.5, "clamp_max": 2.0},
-    ]
-)
+from tests.support.operands import ACTIVATIONS, float_operands, int8_operands
 
 
 @st.composite
@@ -40,33 +32,6 @@ def convolutions(draw, transposed=False):
     reach = [(k - 1) * fields[f"dilation_{a}"] + 1 for k, a in zip(kernel, "hw", strict=True)]
     size = [r + draw(st.integers(0, 6)) for r in reach]
     return (draw(st.integers(1, 3)), *size, groups * per_group), (out, *kernel, per_group), Conv2DAttributes(**fields)
-
-
-def float_operands(rng, x_shape, w_shape, out, with_bias):
-    x = rng.standard_normal(x_shape).astype(np.float32)
-    constants = [Tensor.from_array("w", rng.standard_normal(w_shape).astype(np.float32))]
-    if with_bias:
-        constants.append(Tensor.from_array("b", rng.standard_normal(out).astype(np.float32)))
-    return x, Tensor("x", np.float32, x_shape), constants, Tensor("y", np.float32)
-
-
-def int8_operands(rng, x_shape, w_shape, out, with_bias, axis=0, per_channel=True, zeros=(3, -5), depth=9):
-    """As float_operands, with scales that make use of the whole output range, some channels beyond it."""
-    x = rng.integers(-128, 128, x_shape, dtype=np.int8)
-    w = rng.integers(-127, 128, w_shape, dtype=np.int8)
-    channels = out if per_channel else 1
-    scales = (0.02 * 10.0 ** rng.uniform(-2, 0.5, channels)).astype(np.float32)
-    x_scale, y_scale = np.float32(0.05), np.float32(0.05 * 0.02 * 70 * np.sqrt(depth))
-    constants = [Tensor.from_array("w", w, Quantization(scales, 0, axis))]
-    if with_bias:
-        bias = rng.integers(-(2**14), 2**14, out, dtype=np.int32)
-        constants.append(Tensor.from_array("b", bias, Quantization(x_scale * scales, 0, 0)))
-    return (
-        x,
-        Tensor("x", np.int8, x_shape, Quantization(x_scale, zeros[0])),
-        constants,
-        Tensor("y", np.int8, None, Quantization(y_scale, zeros[1])),
-    )
 
 
 @given(case=convolutions(), seed=st.integers(0, 99), with_bias=st.booleans(), threads=st.sampled_from([1, 2]))
@@ -98,8 +63,6 @@ def test_conv_2d_int8(case, seed, with_bias, per_channel, zeros, rule):
 @given(case=convolutions(transposed=True), seed=st.integers(0, 99), with_bias=st.booleans())
 def test_transpose_conv(dtype, case, seed, with_bias):
     (batch, h, w, out), (channels, *kernel, _), attributes = case
-    from schema.ops.convolution import output_size
-
     size = output_size(attributes, "hw", (h, w), kernel)
     rng = np.random.default_rng(seed)
     make = float_operands if dtype == "float" else int8_operands
