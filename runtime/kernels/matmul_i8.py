@@ -61,7 +61,11 @@ gather_windows, gather_transposed_windows = window_gatherer(1, copy_as_unsigned,
 
 
 def panel_product(rows_at_once, vectors):
-    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, requantized, to the output."""
+    """Device function: rows (`a`, `stride` bytes apart) times one panel, requantized, to the output.
+
+    bias: address of an int32 per column. row_terms: address of an int32 per row to add, or 0. channel: where the
+    multipliers of the panel's columns start in the arrays of `p`.
+    """
     row_bytes = LINE * vectors
 
     def block(rows):
@@ -77,22 +81,22 @@ def panel_product(rows_at_once, vectors):
     full, single = block(rows_at_once), block(1)
 
     @inline
-    def product(p, a, stride, count, b, channel, quads, output, channels, buffer):
+    def product(p, a, stride, count, b, bias, row_terms, channel, quads, output, output_stride, channels, buffer):
         row = int64(0)
-        at = 4 * channel
         while row < count:
             if count >= rows_at_once:
                 row = min(row, count - rows_at_once)  # the last block may compute some rows once more
-                full(a + row * stride, stride, b, p.bias + at, quads, buffer)
+                full(a + row * stride, stride, b, bias, quads, buffer)
                 computed = int64(rows_at_once)
             else:
-                single(a + row * stride, stride, b, p.bias + at, quads, buffer)
+                single(a + row * stride, stride, b, bias, quads, buffer)
                 computed = int64(1)
             for i in range(computed):
-                target = output + (row + i) * p.output_stride
+                target = output + (row + i) * output_stride
                 source = buffer + row_bytes * i
+                term = i32(row_terms)[row + i] if row_terms != 0 else int32(0)
                 for v in range(0, channels, LANES):
-                    value = requantize_channels(p, load(I32x16, source + 4 * v), channel + v)
+                    value = requantize_channels(p, load(I32x16, source + 4 * v) + splat(I32x16, term), channel + v)
                     if v + LANES <= channels:
                         store(target + v, value)
                     else:
@@ -139,9 +143,12 @@ def matmul_kernel(rows_at_once, vectors):
                     stride,
                     count,
                     p.weights + index * width * stride,
+                    p.bias + 4 * index * width,
+                    0,
                     index * width,
                     stride >> 2,
                     p.output + first * p.output_stride + group * channels + panel * width,
+                    p.output_stride,
                     min(int64(width), channels - panel * width),
                     scratch,
                 )

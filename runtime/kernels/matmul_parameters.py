@@ -55,26 +55,30 @@ MATMUL_I8 = ParameterBlock(
     [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
 )
 
-# out[batch] = a[batch] @ b[batch], or with one of them transposed. A tile is one panel of columns of one batch.
-BATCH_MATMUL_F32 = ParameterBlock(
-    "BATCH_MATMUL_F32",
-    [
-        "a",
-        "b",
-        "output",
-        "bias",  # as wide as all panels
-        "a_offsets",  # int64 array: bytes from `a` to each batch's matrix
-        "b_offsets",
-        "rows",
-        "columns",
-        "depth",
-        "a_row",  # bytes between rows of a, and between its columns
-        "a_column",
-        "b_row",
-        "b_column",
-        "panels",
-        "low",
-        "high",
-    ],
-    floats=["low", "high"],
+# out[batch] = a[batch] @ b[batch], with matrices of any strides. A tile is `block` rows of one batch times one panel of
+# columns of b, which the kernel packs itself.
+_BATCHED = [
+    "a",
+    "b",
+    "output",
+    "a_offsets",  # int64 array: bytes from `a` to the matrix of each batch
+    "b_offsets",
+    "rows",
+    "columns",
+    "depth",
+    "block",
+    "row_blocks",
+    "panels",
+    "a_row",  # bytes between rows of a, and between its columns
+    "a_column",
+    "b_row",
+    "b_column",
+]
+
+BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", _BATCHED)
+
+# One multiplier: `multipliers` and `shifts` repeat it for a whole panel.
+BATCH_MATMUL_I8 = ParameterBlock(
+    "BATCH_MATMUL_I8",
+    [*_BATCHED, "a_zero", "b_zero", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
 )

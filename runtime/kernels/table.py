@@ -63,6 +63,8 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
     ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),
     ("batch_matmul", "float32", "generic"): _product("batch_matmul_f32", 6, 16),
+    ("batch_matmul", "int8", "avx512"): _product("batch_matmul_i8", 6, 32),
+    ("batch_matmul", "int8", "generic"): _product("batch_matmul_i8", 6, 16),
 }
 
 

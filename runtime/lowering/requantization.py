@@ -41,24 +41,24 @@ class Requantization:
 
 def requantization(context: LoweringContext, x: int, weights: int, channels: int) -> Requantization | None:
     """For a sum of products of inputs `x` and `weights`; None where the kernels do not know this quantization."""
-    given, kernel, output = context.inputs[x], context.inputs[weights], context.outputs[0]
-    if not _per_tensor(given) or not _per_tensor(output) or kernel is None or kernel.quantization is None:
+    kernel, output = context.inputs[weights], context.outputs[0]
+    given, wanted = per_tensor(context.inputs[x]), per_tensor(output)
+    if given is None or wanted is None or kernel is None or kernel.quantization is None:
         return None
     if kernel.quantization.zero_point.any() or kernel.quantization.scale.size not in (1, channels):
         return None
-    assert given is not None
-    assert given.quantization is not None
-    assert output.quantization is not None
+    (scale, zero_point), (output_scale, output_zero) = given, wanted
     scales = np.broadcast_to(kernel.quantization.scale.astype(np.float64), channels)
-    multipliers = np.float64(given.quantization.scale[0]) * scales / np.float64(output.quantization.scale[0])
+    multipliers = np.float64(scale) * scales / np.float64(output_scale)
     low, high = fixedpoint.activation_bounds(*activation_range(context.attributes), output)
     rule = {"TFLITE_DOUBLE": TFLITE_DOUBLE, "FP32_ROUND_EVEN": FP32_ROUND_EVEN}[context.requantization]
     if rule == TFLITE_DOUBLE and context.node.op == "FULLY_CONNECTED":
         rule = EXACT  # as LiteRT's reference has it, see schema.fixedpoint.requantize
-    return Requantization(
-        rule, int(given.quantization.zero_point[0]), int(output.quantization.zero_point[0]), multipliers, low, high
-    )
+    return Requantization(rule, zero_point, output_zero, multipliers, low, high)
 
 
-def _per_tensor(kind: TensorType | None) -> bool:
-    return kind is not None and kind.quantization is not None and not kind.quantization.per_channel
+def per_tensor(kind: TensorType | None) -> tuple[np.float32, int] | None:
+    """(scale, zero point) of a tensor that has one of each, else None."""
+    if kind is None or kind.quantization is None or kind.quantization.per_channel:
+        return None
+    return kind.quantization.scale[0], int(kind.quantization.zero_point[0])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema import Node, Quantization, Tensor
-from schema.ops.attributes import Conv2DAttributes, Conv3DAttributes, FullyConnectedAttributes
+from schema.ops.attributes import BatchMatMulAttributes, Conv2DAttributes, Conv3DAttributes, FullyConnectedAttributes
 from schema.ops.convolution import output_size
 from tests.support.engine import compare
 from tests.support.operands import ACTIVATIONS, float_operands, int8_operands
@@ -124,3 +124,37 @@ def test_accumulators_wrap_as_int32_do(rng):
     weights = Tensor.from_array("w", w, Quantization(0.1, 0))
     y = Tensor("y", np.int8, None, Quantization(0.1, 7))
     compare([Node("FULLY_CONNECTED", [input_, weights], [y], FullyConnectedAttributes())], [input_], [y], [x])
+
+
+@st.composite
+def batched(draw):
+    """(shape of a, shape of b, attributes): leading axes that broadcast, either matrix transposed."""
+    m, k, n = (draw(st.sampled_from([1, 2, 5, 7, 16, 33, 40])) for _ in range(3))
+    lead = draw(st.sampled_from([((), ()), ((3,), (3,)), ((2, 3), (3,)), ((1, 3), (2, 1)), ((), (2,))]))
+    attributes = BatchMatMulAttributes(draw(st.booleans()), draw(st.booleans()))
+    a, b = ((k, m) if attributes.adj_x else (m, k)), ((n, k) if attributes.adj_y else (k, n))
+    return (*lead[0], *a), (*lead[1], *b), attributes
+
+
+@given(case=batched(), seed=st.integers(0, 99), threads=st.sampled_from([1, 2]))
+def test_batch_matmul_float(case, seed, threads):
+    *shapes, attributes = case
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    tensors, y = [Tensor("x", np.float32, shape) for shape in shapes], Tensor("y", np.float32)
+    compare([Node("BATCH_MATMUL", tensors, [y], attributes)], tensors, [y], arrays, rtol=1e-5, threads=threads)
+
+
+@given(
+    case=batched(),
+    seed=st.integers(0, 99),
+    zeros=st.sampled_from([(0, 0), (-128, 127), (3, -5)]),
+    rule=st.sampled_from(["TFLITE_DOUBLE", "FP32_ROUND_EVEN"]),
+)
+def test_batch_matmul_int8(case, seed, zeros, rule):
+    *shapes, attributes = case
+    rng = np.random.default_rng(seed)
+    arrays = [rng.integers(-128, 128, shape, dtype=np.int8) for shape in shapes]
+    tensors = [Tensor("x", np.int8, shape, Quantization(0.05, zero)) for shape, zero in zip(shapes, zeros, strict=True)]
+    y = Tensor("y", np.int8, None, Quantization(0.7, 11))
+    compare([Node("BATCH_MATMUL", tensors, [y], attributes)], tensors, [y], arrays, requantization=rule)

@@ -1,0 +1,5 @@
+"""Products of two computed float32 matrices, 32 columns at a time."""
+
+from runtime.kernels.batch_matmul_f32 import batch_matmul_kernel
+
+batch_matmul_f32_6x32 = batch_matmul_kernel(6, 2)
