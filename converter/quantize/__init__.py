@@ -18,7 +18,7 @@ from converter.quantize.report import Report, Row
 from converter.quantize.rules import Scales
 from converter.quantize.scales import ActivationScales, representable
 from schema import inference
-from schema.errors import InputError
+from schema.errors import CalibrationError, InputError
 from schema.graph import Graph, Node
 
 __all__ = ["DEFAULT_OBSERVER", "METHODS", "Progress", "Report", "Row", "load", "quantize"]
@@ -67,6 +67,11 @@ def _quantize_int8(
     derive(placement, observed)
     if observed.unbounded:
         placement = place(graph, observed.unbounded)
+    for name, tensor in zip(graph.output_names, graph.outputs, strict=True):
+        if integer_io and tensor in observed.unbounded:
+            raise CalibrationError(
+                f"output '{name}' cannot be int8: {observed.unbounded[tensor]}; keep io_dtype float32"
+            )
     scales = ActivationScales(placement, observed.ranges)
     rewritten = rewrite(placement, scales, integer_io)
     rows = [

@@ -24,15 +24,18 @@ Progress = Callable[[str, int, "int | None"], None]
 BATCH_SIZE = 32
 MEMORY = 1 << 28  # bytes of activations that are held at once
 DERIVED = (Scales.SHARED, Scales.FIXED)
+EXPONENTIAL = ("SOFTMAX", "LOG_SOFTMAX")
+MASKED = 1000.0  # a spread of what is exponentiated that only masking with a huge negative number gives
+NOT_FINITE = "its values are not finite on the calibration data"
 
 
 @dataclass
 class Observed:
-    """ranges: of each tensor, real numbers. unbounded: tensors that were not always finite; they have no range."""
+    """ranges: of each tensor, real numbers. unbounded: tensors that no 8-bit range can represent, and why."""
 
     samples: int = 0
     ranges: dict[Tensor, tuple[float, float]] = field(default_factory=dict)
-    unbounded: set[Tensor] = field(default_factory=set)
+    unbounded: dict[Tensor, str] = field(default_factory=dict)
 
 
 def to_observe(placement: Placement, integer_io: bool) -> list[Tensor]:
@@ -55,10 +58,17 @@ def derive(placement: Placement, observed: Observed) -> None:
         if rule.scales not in DERIVED:
             continue
         sources = [tensor for _, tensor in placement.data(node)]
-        if any(tensor in observed.unbounded for tensor in sources):
-            observed.unbounded.update(node.outputs)
-        elif rule.fixed is not None:
+        if node.op in EXPONENTIAL and sources[0] in observed.ranges:
+            low, high = observed.ranges[sources[0]]
+            if high - low > MASKED:
+                observed.unbounded[sources[0]] = (
+                    f"values from {low:.4g} to {high:.4g}, as masks make them, need more bits"
+                )
+        reasons = [observed.unbounded[tensor] for tensor in sources if tensor in observed.unbounded]
+        if rule.fixed is not None:
             observed.ranges.update(dict.fromkeys(node.outputs, representable(rule.fixed)))
+        elif reasons:
+            observed.unbounded.update(dict.fromkeys(node.outputs, reasons[0]))
         else:
             ranges = [constant_range(t) if t.is_constant else observed.ranges[t] for t in sources]
             whole = min(low for low, _ in ranges), max(high for _, high in ranges)
@@ -97,7 +107,7 @@ def _see_batch(
     batch: Batch,
     chunks: Sequence[Graph],
     watched: dict[Tensor, observers.Observer],
-    unbounded: set[Tensor],
+    unbounded: dict[Tensor, str],
 ) -> None:
     given = dict(zip(graph.inputs, batch, strict=True))
     for tensor in watched.keys() & given.keys():
@@ -107,7 +117,7 @@ def _see_batch(
             if np.isfinite(array).all():
                 watched[tensor].see(array)
             else:
-                unbounded.add(tensor)
+                unbounded[tensor] = NOT_FINITE
 
 
 def _chunks(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Graph]:

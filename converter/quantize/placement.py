@@ -7,7 +7,7 @@ values).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +40,9 @@ def is_real(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.dtype == FLOAT32
 
 
-def place(graph: Graph, unbounded: Collection[Tensor] = ()) -> Placement:
-    """unbounded: tensors that no scale can represent, since they were not finite on the calibration data."""
+def place(graph: Graph, unbounded: Mapping[Tensor, str] | None = None) -> Placement:
+    """unbounded: tensors that no scale can represent, and why."""
+    unbounded = unbounded or {}
     placement = Placement(graph)
     for node in graph.nodes:
         if node.op in TYPELESS or not any(is_real(t) for t in (*node.inputs, *node.outputs)):
@@ -55,7 +56,7 @@ def place(graph: Graph, unbounded: Collection[Tensor] = ()) -> Placement:
     return placement
 
 
-def _obstacle(node: Node, unbounded: Collection[Tensor]) -> str | None:
+def _obstacle(node: Node, unbounded: Mapping[Tensor, str]) -> str | None:
     """Why a node cannot be int8 whatever surrounds it."""
     rule = RULES.get(node.op)
     if rule is None:
@@ -67,7 +68,7 @@ def _obstacle(node: Node, unbounded: Collection[Tensor]) -> str | None:
             return f"int8 stands for float32 numbers only, not for {'nothing' if tensor is None else tensor.dtype}"
         assert tensor is not None
         if tensor in unbounded:
-            return "its values are not finite on the calibration data"
+            return unbounded[tensor]
         if tensor.is_constant and not np.isfinite(tensor.value).all():
             return "a constant operand is not finite"
     if all(tensor is None or tensor.is_constant for tensor in node.inputs):

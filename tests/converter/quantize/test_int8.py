@@ -4,7 +4,14 @@ import pytest
 import schema
 from converter.quantize import quantize
 from schema import CalibrationError, InputError, evaluate
-from schema.ops.attributes import ArgAttributes, AxisAttributes, Conv2DAttributes, DTypeAttributes, Pool2DAttributes
+from schema.ops.attributes import (
+    ArgAttributes,
+    AxisAttributes,
+    BatchMatMulAttributes,
+    Conv2DAttributes,
+    DTypeAttributes,
+    Pool2DAttributes,
+)
 from tests.support.float_graphs import Builder, clustered
 from tests.support.quantized_graphs import CONVERSIONS, assert_litert_equal, errors_in_steps, int8_nodes
 
@@ -218,6 +225,28 @@ def test_values_that_are_not_finite_keep_their_layers_float(rng):
     assert reasons["one"] == ""
     assert "not finite" in reasons["overflow"]
     assert reasons["moved"]
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(CalibrationError, match="'overflowing' cannot be"):
+        quantize(builder.end(y, names=["overflowing"]), "int8", data, io_dtype="int8")
+
+
+def test_masked_attention_is_computed_in_float(rng):
+    builder = Builder()
+    x = builder.input("x", None, 6, 8)
+    scores = builder.node(
+        "BATCH_MATMUL", builder.dense(x, 8), builder.dense(x, 8), attributes=BatchMatMulAttributes(adj_y=True)
+    )
+    visible = builder.constant(np.tril(np.ones((6, 6))), bool)
+    masked = builder.node("SELECT_V2", visible, scores, builder.constant(-1e9), name="mask")
+    attention = builder.node("SOFTMAX", masked, name="softmax")
+    y = builder.node("BATCH_MATMUL", attention, builder.dense(x, 8), name="attend")
+    graph = builder.end(y)
+    data = rng.normal(0, 1, (16, 6, 8)).astype(np.float32)
+    expected = evaluate.run(graph, [data])[0]
+    reasons = {row.layer: row.reason for row in quantize(graph, "int8", data).rows}
+    assert "as masks make them" in reasons["mask"]
+    assert "as masks make them" in reasons["softmax"]
+    assert reasons["attend"] == ""
+    assert signal_to_noise(expected, evaluate.run(graph, [data])[0]) > 25
 
 
 def test_an_input_that_is_an_output_and_one_that_is_not_used(rng):
