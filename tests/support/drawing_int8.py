@@ -50,5 +50,8 @@ def bias(rng: np.random.Generator, x: Operand, kernel: Operand, channels: int, l
 
 
 def output(draw: Callable[..., object], typical: float) -> Quantization:
-    """A quantization in which numbers of size `typical` use about one step, up to far too many."""
-    return Quantization(typical * 10 ** draw(st.floats(-3, 3)), draw(zero_points))
+    """A quantization in which numbers of size `typical` are from 1/1000 of a step to 1000 steps.
+
+    Not below 1e-8: LiteRT refuses scales in which RELU6's bound is no int32.
+    """
+    return Quantization(max(typical * 10 ** draw(st.floats(-3, 3)), 1e-8), draw(zero_points))
