@@ -10,7 +10,7 @@ import numpy as np
 
 from converter.quantize import observers
 from converter.quantize.calibration import Batch, Batches
-from converter.quantize.execution import ancestors, execute
+from converter.quantize.execution import Execution
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import Scales
 from converter.quantize.scales import constant_range, representable
@@ -87,12 +87,12 @@ def observe(
     """The ranges of the graph's inputs and computed tensors named in `tensors`."""
     watched = {tensor: observers.create(observer) for tensor in tensors}
     result = Observed()
-    chunks: dict[tuple[Shape, ...], list[Graph]] = {}
+    executions: dict[tuple[Shape, ...], list[Execution]] = {}
     for batch in batches:
         shapes = tuple(array.shape for array in batch)
-        if shapes not in chunks:
-            chunks[shapes] = _chunks(graph, tensors, shapes)
-        _see_batch(graph, batch, chunks[shapes], watched, result.unbounded)
+        if shapes not in executions:
+            executions[shapes] = _executions(graph, tensors, shapes)
+        _see_batch(graph, batch, executions[shapes], watched, result.unbounded)
         result.samples += batch[0].shape[0] if batch and batch[0].ndim else 1
         if progress is not None:
             progress("calibration", result.samples, batches.samples)
@@ -105,23 +105,23 @@ def observe(
 def _see_batch(
     graph: Graph,
     batch: Batch,
-    chunks: Sequence[Graph],
+    executions: Sequence[Execution],
     watched: dict[Tensor, observers.Observer],
     unbounded: dict[Tensor, str],
 ) -> None:
     given = dict(zip(graph.inputs, batch, strict=True))
     for tensor in watched.keys() & given.keys():
         watched[tensor].see(given[tensor])
-    for chunk in chunks:
-        for tensor, array in zip(chunk.outputs, execute(chunk, batch), strict=True):
+    for execution in executions:
+        for tensor, array in zip(execution.tensors, execution(batch), strict=True):
             if np.isfinite(array).all():
                 watched[tensor].see(array)
             else:
                 unbounded[tensor] = NOT_FINITE
 
 
-def _chunks(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Graph]:
-    """The graph with the tensors as outputs, cut into as many graphs as keep what is held below MEMORY."""
+def _executions(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Execution]:
+    """Of all tensors, in as many parts as keep what is held at once below MEMORY."""
     computed = [tensor for tensor in tensors if tensor not in graph.inputs]
     groups: list[list[Tensor]] = []
     held = MEMORY
@@ -132,7 +132,7 @@ def _chunks(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) ->
             held = 0
         groups[-1].append(tensor)
         held += size
-    return [ancestors(graph, group) for group in groups]
+    return [Execution(graph, group) for group in groups]
 
 
 def _shapes(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Shape | None]:
