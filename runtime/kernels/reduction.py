@@ -1,0 +1,124 @@
+"""Sums, means and extrema over axes. float32 sums are held in float64, as the references do. Imports numba."""
+
+from __future__ import annotations
+
+from numba import float32, float64, int8, int64
+
+from runtime.kernels.abi import f32, f64, i8, i64, inline, kernel, truncated_divide, view
+from runtime.kernels.reduction_parameters import REDUCTION
+from runtime.kernels.requantize import clamp, requantize_double
+from runtime.simd.vector import F32x16, F64x16, I8x16, I32x16, convert, load, load_first, store, sum_lanes, zero
+
+LANES = 16
+
+
+@inline
+def sum_run_f32(address, count):
+    """The sum of consecutive float32, in float64."""
+    total = zero(F64x16)
+    while count >= LANES:
+        total += convert(F64x16, load(F32x16, address))
+        address += 4 * LANES
+        count -= LANES
+    return sum_lanes(total + convert(F64x16, load_first(F32x16, address, count)))
+
+
+@inline
+def sum_run_i8(address, count):
+    """The sum of consecutive int8, fewer than 2**23 of them."""
+    total = zero(I32x16)
+    while count >= LANES:
+        total += convert(I32x16, load(I8x16, address))
+        address += LANES
+        count -= LANES
+    return int64(sum_lanes(total + convert(I32x16, load_first(I8x16, address, count))))
+
+
+def sum_kernel(item_size, pointer, wide_pointer, sum_run, add_row, finish):
+    """A kernel over REDUCTION: sums in 8-byte numbers, `finish(p, total)` gives what is written."""
+
+    @kernel
+    def reduce(params, begin, end, scratch):
+        p = view(REDUCTION, params)
+        inner = p.inner
+        totals = wide_pointer(scratch)
+        for tile in range(begin, end):
+            outer = truncated_divide(tile, p.chunks)
+            first = (tile - outer * p.chunks) * p.chunk
+            count = min(p.chunk, inner - first)
+            source = p.input + (outer * p.reduced * inner + first) * item_size
+            target = pointer(p.output + (outer * inner + first) * item_size)
+            if inner == 1:
+                target[0] = finish(p, sum_run(source, p.reduced))
+                continue
+            for i in range(count):
+                totals[i] = 0
+            for r in range(p.reduced):
+                add_row(scratch, source + r * inner * item_size, count)
+            for i in range(count):
+                target[i] = finish(p, totals[i])
+        return 0
+
+    return reduce
+
+
+@inline
+def add_row_f32(totals, source, count):
+    for i in range(0, count & -LANES, LANES):
+        at = totals + 8 * i
+        store(at, load(F64x16, at) + convert(F64x16, load(F32x16, source + 4 * i)))
+    for i in range(count & -LANES, count):
+        f64(totals)[i] += float64(f32(source)[i])
+
+
+@inline
+def add_row_i8(totals, source, count):
+    for i in range(count):
+        i64(totals)[i] += int64(i8(source)[i])
+
+
+@inline
+def scaled(p, total):
+    return float32(total * p.factor)
+
+
+@inline
+def requantized(p, total):
+    value = requantize_double(total + p.offset, p.multiplier, p.shift) + p.zero_point
+    return int8(clamp(value, int64(-128), int64(127)))
+
+
+sum_f32 = sum_kernel(4, f32, f64, sum_run_f32, add_row_f32, scaled)
+sum_i8 = sum_kernel(1, i8, i64, sum_run_i8, add_row_i8, requantized)
+
+
+def extremum_kernel(item_size, pointer, better):
+    """A kernel over REDUCTION that keeps, of two numbers, b where `better(b, a)`."""
+
+    @kernel
+    def reduce(params, begin, end, scratch):
+        p = view(REDUCTION, params)
+        inner = p.inner
+        for tile in range(begin, end):
+            outer = truncated_divide(tile, p.chunks)
+            first = (tile - outer * p.chunks) * p.chunk
+            count = min(p.chunk, inner - first)
+            source = p.input + (outer * p.reduced * inner + first) * item_size
+            target = pointer(p.output + (outer * inner + first) * item_size)
+            for i in range(count):
+                target[i] = pointer(source)[i]
+            for r in range(1, p.reduced):
+                row = pointer(source + r * inner * item_size)
+                for i in range(count):
+                    a, b = target[i], row[i]
+                    target[i] = b if better(b, a) else a
+        return 0
+
+    return reduce
+
+
+# NaN is better than any number.
+max_f32 = extremum_kernel(4, f32, inline(lambda b, a: b > a or b != b))
+min_f32 = extremum_kernel(4, f32, inline(lambda b, a: b < a or b != b))
+max_i8 = extremum_kernel(1, i8, inline(lambda b, a: b > a))
+min_i8 = extremum_kernel(1, i8, inline(lambda b, a: b < a))

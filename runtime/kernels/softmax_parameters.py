@@ -1,0 +1,9 @@
+"""Parameter blocks of the softmax kernels (no numba here). A tile is one vector of `count` numbers."""
+
+from runtime.kernels.parameters import ParameterBlock
+
+SOFTMAX_F32 = ParameterBlock("SOFTMAX_F32", ["input", "output", "count", "beta"], floats=["beta"])
+
+# For d = max(x) - x in 0..255, int32 arrays: exponentials exp(-beta d) in Q0, terms the same in Q12, as the sum takes
+# them (0 where they are too small to count). counted: how many d count.
+SOFTMAX_I8 = ParameterBlock("SOFTMAX_I8", ["input", "output", "count", "exponentials", "terms", "counted"])
