@@ -201,14 +201,14 @@ def _split(graph: Graph, known: Inference) -> tuple[list[Node], list[Node]]:
 def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], name: str) -> KernelCall:
     alive: list[np.ndarray] = []
     numbers = {}
-    for name, value in call.params.items():
+    for slot, value in call.params.items():
         if isinstance(value, Address):
-            numbers[name] = places[value.tensor] + value.offset
+            numbers[slot] = places[value.tensor] + value.offset
         elif isinstance(value, np.ndarray):
             alive.append(value)
-            numbers[name] = value.ctypes.data
+            numbers[slot] = value.ctypes.data
         else:
-            numbers[name] = value
+            numbers[slot] = value
     if call.symbol not in symbols:
         raise ExecutionError(f"kernel {call.symbol} is not in the family {call.family}")
     params = call.block.pack(numbers)
