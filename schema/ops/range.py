@@ -40,10 +40,11 @@ class Range(Op):
 
 def count(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> int:
     """How many numbers the range has."""
-    first, last, step = (np.ravel(a)[0].item() for a in (start, limit, delta))
+    first, last, step = (np.ravel(a)[0] for a in (start, limit, delta))
     require(step != 0, "a step of 0")
-    if isinstance(step, int):
-        return steps(first, last, step)
-    numbers = (last - first) / step
+    if step.dtype.kind == "i":
+        return steps(int(first), int(last), int(step))
+    with np.errstate(all="ignore"):
+        numbers = float((last - first) / step)  # rounded in their own dtype, as TF and TFLite do
     require(math.isfinite(numbers), f"a range from {first} to {last} in steps of {step}")
     return max(0, math.ceil(numbers))

@@ -213,6 +213,11 @@ def test_range(data):
     assert_parity("RANGE", None, operands)
 
 
+def test_range_counts_in_float32():
+    operands = [Operand(np.array(v, np.float32)) for v in (2, -(2.0**-23), -1)]
+    assert len(assert_parity("RANGE", None, operands)) == 2  # in float64 it would be 3
+
+
 def test_range_infers_and_refuses():
     of = [((), FLOAT)] * 3
     kinds = [TensorType((), FLOAT)] * 3
