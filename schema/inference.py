@@ -116,7 +116,7 @@ def infer_node(node: Node, result: Inference) -> None:
             raise ShapeError(f"output '{tensor.name}' is declared {tensor.dtype}, computed {kind.dtype}")
         _check_size(kind)
         result.types[tensor] = TensorType(kind.shape, kind.dtype, tensor.quantization)
-    _fold(node, op, types, values, inferred, result)
+    _fold(node, op, types, values, [result.types[tensor] for tensor in node.outputs], result)
 
 
 def _check_size(kind: TensorType) -> None:

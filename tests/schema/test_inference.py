@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schema import Graph, Node, Tensor, inference
+from schema import Graph, Node, Quantization, Tensor, inference
 from schema.errors import ShapeError
 from schema.ops import attributes as a
 
@@ -109,3 +109,11 @@ def test_sizes_beyond_reason_are_errors():
     )
     with pytest.raises(ShapeError, match="bytes"):
         inference.infer(graph)
+
+
+def test_constants_of_int8_fold_with_the_scale_of_their_output():
+    q = Quantization(0.5)
+    x, y = (Tensor.from_array(name, np.array([4, 6], np.int8), q) for name in "xy")
+    total = Tensor("total", np.int8, quantization=Quantization(1.0))
+    graph = Graph([Node("ADD", [x, y], [total], a.ArithmeticAttributes())], outputs=[total], output_names=["total"])
+    assert inference.infer(graph).values[total].tolist() == [4, 6]
