@@ -18,6 +18,16 @@ from schema.errors import ConversionError, FormatError, InputError
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 CustomObjects = Mapping[str, Any]
+UNKNOWN = (
+    "Unknown layer",
+    "Unknown object",
+    "Unknown activation",
+    "Could not locate",
+    "not registered",
+    "custom_objects",
+    "'str' object is not callable",  # what tf_keras makes of a .keras file's unknown layer
+)
+"""What Keras says of classes and functions that it does not know."""
 
 
 def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
@@ -102,8 +112,7 @@ def _explained(path: Path, keras: Any, error: Exception) -> Exception:
             f"{path} holds a Lambda layer, and running code from a file is unsafe: load it in Python with safe_mode=False "
             "if you trust it, and convert the object"
         )
-    unknown = ("Unknown layer", "Could not locate", "Unknown object", "Unknown activation", "not registered", "custom_objects")
-    if any(words in text for words in unknown):
+    if any(words in text for words in UNKNOWN):
         return ConversionError(
             f"{path} needs classes or functions of yours ({short}); name the module that defines them with --custom-objects "
             "(in Python: custom_objects={'Name': Class})"

@@ -1,8 +1,7 @@
 """A SavedModel folder read as it lies: the program from saved_model.pb, variables from the checkpoint beside it.
 
-TensorFlow's loader would rebuild every function and Python object; none of them is needed. Format: tensorflow/core/protobuf
-(saved_model.proto, meta_graph.proto, saver.proto). Which checkpoint entry a variable is restored from is what the program's own restore
-function says.
+TensorFlow's loader would rebuild every function and Python object; none of them is needed. Format:
+tensorflow/core/protobuf/saved_model.proto and meta_graph.proto.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from converter.frontends.tensorflow import dtypes
+from converter.frontends.tensorflow.checkpoints import Checkpoint
 from converter.frontends.tensorflow.names import LayerNames
 from converter.frontends.tensorflow.program import Port, Program
 from converter.frontends.tensorflow.signatures import declared_order, layer_outputs
@@ -28,7 +27,6 @@ PROGRAM = "saved_model.pb"
 DEFAULT = "serving_default"
 INTERNAL = "__saved_model_init_op"
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable"))
-ASSIGNMENTS = frozenset(("AssignVariableOp", "Assign"))
 
 
 def load(folder: Path, signature: str | None = None) -> Program:
@@ -49,7 +47,7 @@ def load(folder: Path, signature: str | None = None) -> Program:
         inputs=[_port(port, entry.inputs[port]) for port in inputs],
         outputs=[Port(port, entry.outputs[port].name) for port in outputs],
         layers=layers,
-        variables=_variables(folder, meta, nodes, functions),
+        variables=_variables(folder, meta, nodes),
         name=name,
     )
     program.outputs = layer_outputs(program, nodes, _keras_outputs(folder))
@@ -106,88 +104,9 @@ def _variable_names(nodes: Mapping[str, Any]) -> list[str]:
     return [node.name for node in nodes.values() if node.op in VARIABLES]
 
 
-# ---- variables ----
-
-
-def _variables(
-    folder: Path, meta: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]
-) -> dict[str, Callable[[], np.ndarray]]:
-    handles = [node.name for node in nodes.values() if node.op in VARIABLES]
-    if not handles:
-        return {}
-    checkpoint = _Checkpoint(folder / "variables" / "variables")
-    keys = _restored_from(meta, nodes, functions)
-    return {name: partial(checkpoint.value, name, keys.get(name)) for name in handles}
-
-
-class _Checkpoint:
-    """Values by checkpoint key, the file opened when first needed."""
-
-    def __init__(self, prefix: Path):
-        self.prefix = prefix
-        self._reader: Any = None
-
-    def value(self, variable: str, key: str | None) -> np.ndarray:
-        if key is None:
-            raise FormatError(
-                f"{self.prefix}: nothing says where variable '{variable}' is stored; save the model again"
-            )
-        try:
-            if self._reader is None:
-                self._reader = tf.train.load_checkpoint(str(self.prefix))
-            return self._reader.get_tensor(key)
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise FormatError(
-                f"{self.prefix}.*: variable '{variable}' cannot be read, the file is damaged ({reason})"
-            ) from None
-
-
-def _restored_from(meta: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> dict[str, str]:
-    """Checkpoint key by variable: follows what the restore operation assigns."""
-    restore = nodes.get(meta.saver_def.restore_op_name.split(":")[0].lstrip("^"))
-    handles: dict[str, str] = {}
-    body = nodes
-    if restore is not None and "f" in restore.attr:
-        function = functions.get(restore.attr["f"].func.name)
-        if function is None:
-            return {}
-        body = {node.name: node for node in function.node_def}
-        handles = {
-            a.name: _producer(given) for a, given in zip(function.signature.input_arg, restore.input, strict=False)
-        }
-    keys = {}
-    for node in body.values():
-        if node.op in ASSIGNMENTS:
-            target, value = _producer(node.input[0]), _follow(body, node.input[1])
-            key = _key(body, value)
-            if key is not None:
-                keys[handles.get(target, target)] = key
-    return keys
-
-
-def _producer(reference: str) -> str:
-    return reference.split(":")[0].lstrip("^")
-
-
-def _follow(body: Mapping[str, Any], reference: str) -> str:
-    """Back through Identity nodes."""
-    while _producer(reference) in body and body[_producer(reference)].op == "Identity":
-        reference = body[_producer(reference)].input[0]
-    return reference
-
-
-def _key(body: Mapping[str, Any], reference: str) -> str | None:
-    restore = body.get(_producer(reference))
-    if restore is None or restore.op != "RestoreV2":
-        return None
-    names, slices = (body.get(_producer(i)) for i in restore.input[1:3])
-    if names is None or names.op != "Const":
-        return None
-    index = int(reference.rsplit(":", 1)[1]) if ":" in reference else 0
-    if slices is not None and slices.op == "Const" and np.ravel(tf.make_ndarray(slices.attr["value"].tensor))[index]:
-        raise ConversionError("variables split over several devices are not supported; save the model unsplit")
-    return np.ravel(tf.make_ndarray(names.attr["value"].tensor))[index].decode()
+def _variables(folder: Path, meta: Any, nodes: Mapping[str, Any]) -> dict[str, Callable[[], np.ndarray]]:
+    checkpoint = Checkpoint(folder / "variables" / "variables", meta)
+    return {name: partial(checkpoint.value, name) for name in _variable_names(nodes)}
 
 
 # ---- what tf_keras writes beside the program ----

@@ -120,6 +120,13 @@ def is_nan(reading: Reading) -> Result:
     return reading.emit("NOT_EQUAL", reading.tensor(0), reading.tensor(0))
 
 
+@reads("IsFinite")
+def is_finite(reading: Reading) -> Result:
+    """Of the rest, infinities and NaN, none is 0 after it is subtracted from itself."""
+    x = reading.tensor(0)
+    return reading.emit("EQUAL", reading.emit("SUB", x, x), reading.constant(0, x.dtype))
+
+
 @reads("ClipByValue")
 def clip_by_value(reading: Reading) -> Result:
     x, low, high = reading.tensors()

@@ -32,7 +32,7 @@ def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
     if not 2 <= bits <= 8:
         raise UnsupportedError(f"fake quantization to {bits} bits is not supported: 2 to 8 are")
     first, last = int(narrow), 2**bits - 1
-    scale, zero_point = _nudge(np.asarray(low, np.float64), np.asarray(high, np.float64), first, last)
+    scale, zero_point = _nudge(low, high, first, last)
     if x.is_constant:
         return reading.builder.constant(_rounded(x, scale, zero_point, first, last), reading.name)
     shift = 2 ** (bits - 1)  # signed integers
@@ -47,11 +47,12 @@ def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
 
 
 def _nudge(low: np.ndarray, high: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """(scale, zero point) of the range, zero being an integer from `first` to `last`."""
-    scale = (high - low) / (last - first)
-    scale = np.where(scale > 0, scale, 1.0)
-    zero_point = np.clip(np.floor(first - low / scale + 0.5), first, last)
-    return scale, zero_point.astype(np.int64)
+    """(scale, zero point) of the range, zero being an integer from `first` to `last`. Float32, as symmetric ranges are ties."""
+    low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
+    scale = (high - low) / np.float32(last - first)
+    scale = np.where(scale > 0, scale, np.float32(1))
+    zero_point = np.clip(np.floor(np.float32(first) - low / scale + np.float32(0.5)), first, last)
+    return scale.astype(np.float64), zero_point.astype(np.int64)
 
 
 def _rounded(x: Tensor, scale: np.ndarray, zero_point: np.ndarray, first: int, last: int) -> np.ndarray:

@@ -28,6 +28,27 @@ def fully_connected(reading: Reading, x: Tensor, weights: Tensor) -> Tensor:
     return reading.emit("FULLY_CONNECTED", x, weights, None, keep_num_dims=True)
 
 
+@reads("MatrixBandPart")
+def band_part(reading: Reading) -> Result:
+    """Zeros but for `lower` diagonals below the main one and `upper` above it; negative: all of them."""
+    x, (lower, upper) = reading.tensor(0), (reading.integer(i, "the band's width") for i in (1, 2))
+    rank = reading.rank(x)
+    zero, one = (reading.constant(n, np.int32) for n in (0, 1))
+    ends = [size(reading, x, rank - 2 + i) for i in range(2)]
+    row, column = (
+        reading.emit("RANGE", zero, end if isinstance(end, Tensor) else reading.constant(end, np.int32), one) for end in ends
+    )
+    below = reading.emit("SUB", reading.emit("RESHAPE", row, reading.constant([-1, 1], np.int32)), column)
+    inside = []
+    if lower >= 0:
+        inside.append(reading.emit("LESS_EQUAL", below, reading.constant(lower, np.int32)))
+    if upper >= 0:
+        inside.append(reading.emit("GREATER_EQUAL", below, reading.constant(-upper, np.int32)))
+    for condition in inside:
+        x = reading.emit("SELECT_V2", condition, x, reading.constant(0, x.dtype))
+    return x
+
+
 @reads("Einsum")
 def einsum(reading: Reading) -> Result:
     """Of one or two operands, each axis label at most once in an operand."""

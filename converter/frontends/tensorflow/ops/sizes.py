@@ -26,13 +26,15 @@ def size(reading: Reading, x: Tensor, axis: int) -> Size:
 
 
 def reshape(reading: Reading, x: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """x with these sizes. One that is unknown is left to RESHAPE, more are packed into a shape."""
+    """x with these sizes, one of which may be -1. One that is unknown is left to RESHAPE, more are packed into a shape."""
     unknown = [i for i, n in enumerate(sizes) if isinstance(n, Tensor)]
-    if len(unknown) <= 1:
-        target = reading.constant([-1 if isinstance(n, Tensor) else n for n in sizes], np.int32)
-    else:
+    if len(unknown) == 1 and -1 not in sizes:
+        sizes = [-1 if isinstance(n, Tensor) else n for n in sizes]
+    if any(isinstance(n, Tensor) for n in sizes):
         scalars = [n if isinstance(n, Tensor) else reading.constant(n, np.int32) for n in sizes]
         target = reading.emit("PACK", *scalars, axis=0)
+    else:
+        target = reading.constant(list(sizes), np.int32)
     return reading.emit("RESHAPE", x, target)
 
 
