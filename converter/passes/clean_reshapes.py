@@ -14,7 +14,8 @@ import numpy as np
 from converter.constants import constant, value_of
 from converter.elementwise import BINARY, POINTWISE
 from converter.rewriter import Rewriter, layer
-from converter.symbolic_shapes import SymbolicShapes, values
+from converter.sizes import values
+from converter.symbolic_shapes import SymbolicShapes
 from schema.graph import Graph, Node, Shape, Tensor
 from schema.ops.attributes import SqueezeAttributes
 
@@ -153,7 +154,8 @@ def _through(value: np.ndarray, after: Shape | None, before: Shape | None) -> np
             return None
         count *= size
         if count == value.size:
-            return value.reshape([size or 0 for size in before[-taken:]])
+            # A constant per channel is worth more behind the reshape than one that is none before it.
+            return value.reshape([size or 0 for size in before[-taken:]]) if taken <= value.ndim else None
     return None
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from converter.constants import constant
 from converter.rewriter import Rewriter, layer
-from converter.symbolic_shapes import SymbolicShapes, values
+from converter.sizes import values
+from converter.symbolic_shapes import SymbolicShapes
 from schema.graph import Graph, Node
 from schema.ops.attributes import StridedSliceAttributes
 

@@ -1,4 +1,5 @@
-"""ADD(c, x) -> ADD(x, c); MUL(c, x) -> MUL(x, c); SUB(x, c) -> ADD(x, -c); DIV(x, c) -> MUL(x, 1/c), for real
+"""ADD(c, x) -> ADD(x, c); MUL(c, x) -> MUL(x, c); SUB(x, c) -> ADD(x, -c); SUB(0, x) -> NEG(x);
+DIV(x, c) -> MUL(x, 1/c), for real
 constants.
 
 One spelling of each, so that the other rewrites need to know no more. 1/c is rounded once.
@@ -26,6 +27,10 @@ def run(graph: Graph) -> list[str]:
                 continue
             rewriter.rewrite(node, inputs=[x, node.inputs[0]])
             changes.append(f"{layer(node)}: constant made the second operand of {node.op}")
+        elif node.op == "SUB" and not value.any() and node.attributes.activation == "NONE" and not first:
+            if x.shape == node.outputs[0].shape:
+                rewriter.rewrite(node, "NEG", [x], None)
+                changes.append(f"{layer(node)}: SUB from 0 became NEG")
         elif first and node.op == "SUB":
             rewriter.rewrite(node, "ADD", [x, constant(f"{node.name}/addend", -value)])
             changes.append(f"{layer(node)}: SUB became ADD")

@@ -54,9 +54,12 @@ def _times(rewriter: Rewriter, tensor: Tensor | None, factor: Tensor | None) -> 
 
 def _offset(rewriter: Rewriter, rest: Tensor | None, factor: Tensor | None) -> tuple[Tensor, Tensor | None] | None:
     """(mean, beta) where rest = beta - mean * factor, beta a constant or None."""
-    node = rewriter.producer(rest, "ADD", "SUB", "MUL")
-    if node is None or node.attributes.activation != "NONE":
+    node = rewriter.producer(rest, "ADD", "SUB", "MUL", "NEG")
+    if node is None or getattr(node.attributes, "activation", "NONE") != "NONE":
         return None
+    if node.op == "NEG":
+        mean = _times(rewriter, node.inputs[0], factor)
+        return None if mean is None else (mean, None)
     if node.op == "SUB":
         beta, product = node.inputs
         mean = _times(rewriter, product, factor)

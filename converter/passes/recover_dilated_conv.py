@@ -14,9 +14,10 @@ from itertools import pairwise
 import numpy as np
 
 from converter.rewriter import Rewriter, layer
-from converter.symbolic_shapes import SymbolicShapes, values
+from converter.sizes import values
+from converter.symbolic_shapes import SymbolicShapes
 from schema.graph import Graph, Node
-from schema.ops.convolution import along
+from schema.ops.windows import along
 
 AXES = {"CONV_2D": "hw", "DEPTHWISE_CONV_2D": "hw", "CONV_3D": "dhw"}
 

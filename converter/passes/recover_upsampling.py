@@ -8,7 +8,8 @@ import numpy as np
 
 from converter.constants import constant, value_of
 from converter.rewriter import Rewriter, layer
-from converter.symbolic_shapes import Size, SymbolicShapes
+from converter.sizes import Size
+from converter.symbolic_shapes import SymbolicShapes
 from schema.graph import Graph, Node, Tensor
 from schema.ops.attributes import ArithmeticAttributes, DTypeAttributes, ResizeAttributes, StridedSliceAttributes
 

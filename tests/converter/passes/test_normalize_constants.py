@@ -20,6 +20,14 @@ def test_one_spelling(op, first, becomes, shape):
     assert graph.nodes[0].attributes.activation == "RELU"
 
 
+def test_a_difference_from_0():
+    b = Building()
+    x = b.x(None, 4)
+    graph = b.end(b("SUB", b.constant(0.0), x), b("SUB", b.constant(np.zeros(4)), x))
+    rewritten(graph, normalize_constants.run)
+    assert names(graph) == ["NEG", "NEG"]
+
+
 @pytest.mark.parametrize(("op", "first"), [("ADD", False), ("MUL", False), ("SUB", True), ("DIV", True)])
 def test_what_has_its_spelling_already(op, first):
     b = Building()

@@ -31,6 +31,29 @@ def test_a_reshape_that_only_keeps_the_axes():
     assert graph.nodes[0].attributes.keep_dims
 
 
+def test_a_mean_whose_axes_come_back_later():
+    b = Building()
+    x = b.x(None, 3, 4, 2)
+    mean = b("MEAN", x, b.integers(1, 2), layer="norm")
+    back = b("RESHAPE", b("RSQRT", b("ADD", b("SQUARE", mean), b.constant(1.0))), b.integers(-1, 1, 1, 2))
+    graph = b.end(b("MUL", x, back), b("NEG", mean))
+    assert rewritten(graph, normalize_reductions.run) == ["norm: MEAN keeps its axes"]
+    assert names(graph)[:2] == ["MEAN", "RESHAPE"]
+    assert graph.nodes[0].attributes.keep_dims
+
+
+def test_axes_of_1_are_not_reduced():
+    b = Building()
+    x = b.x(None, 1, 4, 1)
+    graph = b.end(
+        b("MEAN", x, b.integers(1, 2, 3), keep_dims=True),
+        b("MEAN", x, b.integers(1, 2, 3)),
+        b("MEAN", x, b.integers(1), keep_dims=True),
+    )
+    assert len(rewritten(graph, normalize_reductions.run)) == 1
+    assert [node.inputs[1].value.tolist() for node in graph.nodes] == [[2], [1, 2, 3], [1]]
+
+
 @pytest.mark.parametrize("shape", [(-1, 1, 2), (-1, 2, 1, 1), (-1, 1)])
 def test_another_reshape_stays(shape):
     b = Building()
