@@ -11,7 +11,7 @@ from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import round_up
 from runtime.lowering.requantization import requantization
 from schema.ops.attributes import activation_range
-from schema.ops.convolution import along, pad_amounts
+from schema.ops.windows import along, pad_amounts
 
 LANES = 16
 

@@ -15,7 +15,7 @@ from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import pack_channels, pack_panels, pack_panels_of_quads, panel_count, round_up
 from runtime.lowering.requantization import requantization
 from schema.ops.attributes import activation_range
-from schema.ops.convolution import along, pad_amounts
+from schema.ops.windows import along, pad_amounts
 
 BLOCK_BYTES = 96 * 1024  # of gathered rows, so that they stay in a second-level cache next to a panel of weights
 BLOCK_ROWS = 96

@@ -10,7 +10,7 @@ from runtime.kernels.pooling_parameters import POOL
 from runtime.lowering.base import Call, LoweringContext
 from schema import fixedpoint
 from schema.ops.attributes import activation_range
-from schema.ops.convolution import along, pad_amounts
+from schema.ops.windows import along, pad_amounts
 
 SUFFIXES = {np.dtype(np.float32): "f32", np.dtype(np.int8): "i8"}
 

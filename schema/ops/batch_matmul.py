@@ -11,7 +11,7 @@ import numpy as np
 
 from schema import fixedpoint
 from schema.graph import TensorType
-from schema.ops import convolution
+from schema.ops import linear
 from schema.ops.attributes import BatchMatMulAttributes
 from schema.ops.base import Op, require
 from schema.ops.broadcasting import broadcast_shapes
@@ -39,13 +39,13 @@ class BatchMatMul(Op):
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
-        a = convolution.centred(cls.name, "input", arrays[0], inputs[0])
-        b = convolution.centred(cls.name, "input", arrays[1], inputs[1])
+        a = linear.centred(cls.name, "input", arrays[0], inputs[0])
+        b = linear.centred(cls.name, "input", arrays[1], inputs[1])
         a = np.swapaxes(a, -1, -2) if attributes.adj_x else a
         b = np.swapaxes(b, -1, -2) if attributes.adj_y else b
         if not is_quantized(inputs[0]):
             return [(a @ b).astype(outputs[0].dtype)]
-        dtype = convolution.exact_dtype(a, b, -2)
+        dtype = linear.exact_dtype(a, b, -2)
         acc = (a.astype(dtype) @ b.astype(dtype)).astype(np.int64)
         (scale_a, _), (scale_b, _) = (per_tensor(cls.name, "input", t) for t in inputs)
         scale, zero_point = per_tensor(cls.name, "output", outputs[0])

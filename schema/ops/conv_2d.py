@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from schema.graph import TensorType
-from schema.ops import convolution
+from schema.ops import convolution, linear, windows
 from schema.ops.attributes import Conv2DAttributes, check_activation
 from schema.ops.base import Op, require
 
@@ -21,26 +21,26 @@ class Conv2D(Op):
 
     @classmethod
     def check(cls, attributes):
-        convolution.check_window(attributes, "hw")
+        windows.check_window(attributes, "hw")
         check_activation(attributes)
 
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, weights, bias = (*inputs, None)[:3]
-        dtype = convolution.infer_dtype(cls.name, x, weights, bias)
+        dtype = linear.infer_dtype(cls.name, x, weights, bias)
         require(weights.rank in (None, 4), f"weights are {weights}, not OHWI")
         require(x.rank in (None, 4), f"the input is {x}, not NHWC")
         out, *kernel, per_group = weights.shape or (None,) * 4
         batch, *size, channels = x.shape or (None,) * 4
-        convolution.infer_bias(bias, out)
+        linear.infer_bias(bias, out)
         convolution.infer_groups(channels, per_group, out)
-        return [TensorType((batch, *convolution.output_size(attributes, "hw", size, kernel), out), dtype)]
+        return [TensorType((batch, *windows.output_size(attributes, "hw", size, kernel), out), dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         bias = arrays[2] if len(arrays) > 2 else None
-        x = convolution.centred(cls.name, "input", arrays[0], inputs[0])
-        weights = convolution.centred(cls.name, "weights", arrays[1], inputs[1])
+        x = linear.centred(cls.name, "input", arrays[0], inputs[0])
+        weights = linear.centred(cls.name, "weights", arrays[1], inputs[1])
         groups = x.shape[3] // weights.shape[3]
         acc = convolution.accumulate(attributes, "hw", x, np.moveaxis(weights, 0, -1), groups)
-        return [convolution.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0])]
+        return [linear.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0])]

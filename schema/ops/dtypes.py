@@ -55,7 +55,12 @@ def per_tensor(op: str, what: str, tensor: TensorType) -> tuple[np.float32, int]
 
 
 def quantized(op: str, what: str, tensor: TensorType) -> Quantization:
-    """The tensor's quantization. Raises ShapeError where it has none."""
-    if tensor.quantization is None:
+    """The tensor's quantization. Raises ShapeError where it has none or where its scales do not fit."""
+    quantization = tensor.quantization
+    if quantization is None:
         raise ShapeError(f"{op} needs a scale for {what} {tensor}: the tensor has no quantization")
-    return tensor.quantization
+    if quantization.per_channel and tensor.shape is not None:
+        size, axis = quantization.scale.size, quantization.axis
+        if not 0 <= axis < len(tensor.shape) or tensor.shape[axis] not in (None, size):
+            raise ShapeError(f"{op}: {size} scales along axis {axis} do not fit {what} {tensor}")
+    return quantization

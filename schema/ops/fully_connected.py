@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from schema.graph import TensorType
-from schema.ops import convolution
+from schema.ops import linear
 from schema.ops.attributes import FullyConnectedAttributes, check_activation
 from schema.ops.base import Op, require
 
@@ -28,11 +28,11 @@ class FullyConnected(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, weights, bias = (*inputs, None)[:3]
-        dtype = convolution.infer_dtype(cls.name, x, weights, bias)
+        dtype = linear.infer_dtype(cls.name, x, weights, bias)
         require(weights.rank in (None, 2), f"weights are {weights}, not (out, in)")
         out, depth = weights.shape or (None, None)
         require(depth is None or depth > 0, f"weights {weights} take no inputs")
-        convolution.infer_bias(bias, out)
+        linear.infer_bias(bias, out)
         if attributes.keep_num_dims:
             if x.shape is None:
                 return [TensorType(None, dtype)]
@@ -48,11 +48,11 @@ class FullyConnected(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         bias = arrays[2] if len(arrays) > 2 else None
-        x = convolution.centred(cls.name, "input", arrays[0], inputs[0])
-        weights = convolution.centred(cls.name, "weights", arrays[1], inputs[1])
-        dtype = convolution.exact_dtype(x, weights, 1)
+        x = linear.centred(cls.name, "input", arrays[0], inputs[0])
+        weights = linear.centred(cls.name, "weights", arrays[1], inputs[1])
+        dtype = linear.exact_dtype(x, weights, 1)
         rows = x.reshape(-1, weights.shape[1]).astype(dtype)
         acc = (rows @ weights.astype(dtype).T).astype(x.dtype)
-        result = convolution.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0], exact=True)
+        result = linear.finish(cls.name, attributes, acc, bias, inputs[0], inputs[1], outputs[0], exact=True)
         lead = arrays[0].shape[:-1] if attributes.keep_num_dims else (rows.shape[0],)
         return [np.reshape(result, (*lead, weights.shape[0]))]

@@ -13,8 +13,8 @@ from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
 from schema.ops.base import Op, require
-from schema.ops.convolution import along, check_window, output_size, pad_amounts
 from schema.ops.dtypes import FLOATS, QUANTIZED, is_quantized, require_dtype
+from schema.ops.windows import along, check_window, output_size, pad_amounts, static_output_size
 
 
 class Pool(Op):
@@ -52,14 +52,26 @@ class Pool(Op):
         raise NotImplementedError(cls.name)
 
 
-def reduce_windows(attributes: Any, axes: str, x: np.ndarray, ufunc: np.ufunc, padding: Any, dtype: Any) -> np.ndarray:
-    """`ufunc` (add, maximum) over every window of x (batch, *spatial, channels), padded with the value `padding`."""
+def reduce_windows(attributes: Any, axes: str, x: np.ndarray, ufunc: np.ufunc, dtype: Any) -> np.ndarray:
+    """`ufunc` (add, maximum) over the pixels that each window of x (batch, *spatial, channels) has."""
+    result = x
+    for axis, (starts, ends) in enumerate(bounds(attributes, axes, x.shape[1:-1]), 1):
+        last = result.take([-1], axis)  # an end past the last pixel must still be an index
+        pairs = np.stack([starts, ends], axis=1).ravel()
+        segments = ufunc.reduceat(np.concatenate([result, last], axis), pairs, axis, dtype)
+        result = segments[(slice(None),) * axis + (slice(None, None, 2),)]
+    return result
+
+
+def bounds(attributes: Any, axes: str, size: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each axis where the windows (output,) start and end within the input."""
     kernel = along(attributes, "filter", axes)
-    pads = pad_amounts(attributes, axes, x.shape[1:-1], kernel)
-    result = np.pad(x, [(0, 0), *pads, (0, 0)], constant_values=padding)
-    for axis, (size, stride) in enumerate(zip(kernel, along(attributes, "stride", axes), strict=True), 1):
-        windows = np.lib.stride_tricks.sliding_window_view(result, size, axis)
-        result = ufunc.reduce(windows[(slice(None),) * axis + (slice(None, None, stride),)], axis=-1, dtype=dtype)
+    output = static_output_size(attributes, axes, size, kernel)
+    strides, pads = along(attributes, "stride", axes), pad_amounts(attributes, axes, size, kernel)
+    result = []
+    for out, stride, k, n, (before, _) in zip(output, strides, kernel, size, pads, strict=True):
+        starts = np.arange(out) * stride - before
+        result.append((np.clip(starts, 0, n), np.clip(starts + k, 0, n)))
     return result
 
 
@@ -68,8 +80,7 @@ class MaxPool(Pool):
 
     @classmethod
     def pool(cls, attributes, x):
-        lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-        return reduce_windows(attributes, cls.axes, x, np.maximum, lowest, x.dtype)
+        return reduce_windows(attributes, cls.axes, x, np.maximum, x.dtype)
 
 
 class AveragePool(Pool):
@@ -80,10 +91,11 @@ class AveragePool(Pool):
 
     @classmethod
     def pool(cls, attributes, x):
-        wide = np.int64 if x.dtype.kind == "i" else np.float64
-        total = reduce_windows(attributes, cls.axes, x, np.add, 0, wide)
-        inside = np.ones((1, *x.shape[1:-1], 1), np.int64)
-        count = reduce_windows(attributes, cls.axes, inside, np.add, 0, np.int64)
+        total = reduce_windows(attributes, cls.axes, x, np.add, np.int64 if x.dtype.kind == "i" else np.float64)
+        count = np.ones((), np.int64)
+        for starts, ends in bounds(attributes, cls.axes, x.shape[1:-1]):
+            count = count[..., np.newaxis] * (ends - starts)
+        count = count[..., np.newaxis]
         if x.dtype.kind == "f":
             return total / count
         return np.sign(total) * ((np.abs(total) + count // 2) // count)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import Node, Quantization, Tensor
 from schema.ops.attributes import BatchMatMulAttributes, Conv2DAttributes, Conv3DAttributes, FullyConnectedAttributes
-from schema.ops.convolution import output_size
+from schema.ops.windows import output_size
 from tests.support.engine import compare
 from tests.support.operands import ACTIVATIONS, float_operands, int8_operands
 

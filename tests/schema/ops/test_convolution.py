@@ -76,7 +76,7 @@ def test_explicit_padding_is_padding_with_zeros(rng):
 def test_many_rows_are_unrolled_in_blocks(rng, monkeypatch):
     x, weights = rng.normal(size=(3, 9, 8, 4)).astype(np.float32), rng.normal(size=(3, 3, 4, 5)).astype(np.float32)
     whole = conv(x, weights)
-    for block in (1, 700, 2 * 7 * 6 * 36):  # a row, two rows, two samples at a time
+    for block in (1, 3000, 2 * 42 * 36):  # a position, two positions, two samples at a time
         monkeypatch.setattr(convolution, "BLOCK", block)
         assert_close(conv(x, weights), whole)
 
