@@ -35,8 +35,6 @@ from runtime.native.device_function import DeviceFunction
 class Kernel:
     """A function with the kernel ABI, exported as `xnn_<name>`."""
 
-    is_kernel = True
-
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.__name__ = function.__name__

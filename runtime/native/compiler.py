@@ -22,6 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
+from runtime.kernels.abi import Kernel
 from runtime.native.device_function import DeviceFunction, compiling
 from runtime.native.object_file import undefined_symbols
 from runtime.native.primitives import define_primitives
@@ -113,7 +114,7 @@ def kernels_of(module_name: str) -> dict[str, Callable]:
     module = importlib.import_module(module_name)
     found = {}
     for name, value in vars(module).items():
-        if getattr(value, "is_kernel", False):
+        if isinstance(value, Kernel):
             found[SYMBOL_PREFIX + name] = value.function
     if not found:
         raise KernelCompileError(f"{module_name} defines no kernel")

@@ -1,8 +1,14 @@
+import importlib
 import struct
+from pathlib import Path
 
 import pytest
 
+import runtime.kernels.abi
+from runtime.kernels import table
+from runtime.kernels.abi import Kernel
 from runtime.native.compiler import KernelCompileError, compile_family, kernels_of
+from runtime.native.kernel_library import kernel_library
 from runtime.native.object_file import undefined_symbols
 from runtime.native.target import Target, host_target
 
@@ -20,6 +26,37 @@ TARGETS = [
 def test_families_compile_for_every_target_without_external_symbols(family, target):
     code, exports = compile_family(family, target)
     assert exports == list(kernels_of(family))
+    assert undefined_symbols(code) == []
+
+
+def kernel_families():
+    """The modules of runtime/kernels that define kernels themselves."""
+    folder = Path(runtime.kernels.abi.__file__).parent
+    names = [f"runtime.kernels.{path.stem}" for path in sorted(folder.glob("*.py"))]
+    return [n for n in names if any(isinstance(v, Kernel) for v in vars(importlib.import_module(n)).values())]
+
+
+def test_all_kernels_compile_here():
+    """What this process runs has no external symbols, or the compiler would have refused it."""
+    families = kernel_families()
+    symbols = kernel_library().load(families)
+    assert len(families) > 15
+    assert set(symbols) == {symbol for family in families for symbol in kernels_of(family)}
+    assert all(symbols.values())
+
+
+def test_table_names_kernels_that_exist():
+    for kernel in table.KERNELS.values():
+        assert kernel.symbol in kernels_of(kernel.family)
+    for module in set(table.LOWERINGS.values()):
+        assert callable(importlib.import_module(f"runtime.lowering.{module}").lower)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("target", TARGETS[1:], ids=lambda t: f"{t.triple}-{t.cpu}")
+@pytest.mark.parametrize("family", kernel_families())
+def test_all_kernels_compile_for_other_targets(family, target):
+    code, _ = compile_family(family, target)
     assert undefined_symbols(code) == []
 
 
