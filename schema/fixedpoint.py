@@ -36,9 +36,14 @@ def requantization(rule: str) -> Iterator[None]:
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """real = q31 * 2**(shift - 31) with q31 in [2**30, 2**31): QuantizeMultiplier of quantization_util.cc."""
+    """real = q31 * 2**(shift - 31) with q31 in [2**30, 2**31): QuantizeMultiplier of quantization_util.cc.
+
+    Raises ShapeError for a multiplier that is not finite: scales too far apart for float32.
+    """
     if real == 0.0:
         return 0, 0
+    if not math.isfinite(real):
+        raise ShapeError(f"the scales are too far apart: they give a multiplier of {real}")
     fraction, shift = math.frexp(real)
     q31 = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)  # std::round: ties away from zero
     if q31 == 2**31:
@@ -50,7 +55,7 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     return q31, shift
 
 
-def quantize_multipliers(reals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantize_multipliers(reals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """quantize_multiplier for each: (q31 int32, shift int32)."""
     pairs = [quantize_multiplier(float(r)) for r in np.ravel(reals)]
     return np.array([q for q, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
@@ -94,8 +99,8 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q31: ArrayLike, shift: ArrayL
 def multiply_wide_by_quantized_multiplier(x: ArrayLike, q31: int, shift: int) -> np.ndarray:
     """As above for 48-bit x, with only 16 bits of the multiplier and one rounding (the int64 overload of common.cc)."""
     q15 = (q31 + (1 << 15)) >> 16 if q31 < 0x7FFF0000 else 0x7FFF
-    right = 15 - shift
-    return (np.asarray(x, np.int64) * q15 + (np.int64(1) << (right - 1))) >> right
+    product, right = np.asarray(x, np.int64) * q15, 15 - shift
+    return (product + (1 << (right - 1))) >> right if right > 0 else product << -right
 
 
 def multiply_by_real(x: ArrayLike, real: float | np.floating) -> np.ndarray:
@@ -104,7 +109,13 @@ def multiply_by_real(x: ArrayLike, real: float | np.floating) -> np.ndarray:
 
 
 def requantize(
-    acc: np.ndarray, multipliers, zero_point: int, low: int, high: int, rule: str | None = None, exact: bool = False
+    acc: np.ndarray,
+    multipliers: ArrayLike,
+    zero_point: int,
+    low: int,
+    high: int,
+    rule: str | None = None,
+    exact: bool = False,
 ) -> np.ndarray:
     """Accumulators to output integers: acc * multiplier + zero_point, clamped to [low, high], as int64.
 
@@ -116,11 +127,12 @@ def requantize(
     """
     rule = rule or _rule.get()
     if rule == "FP32_ROUND_EVEN":
-        scaled = np.asarray(acc).astype(np.float32) * np.asarray(multipliers, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.nan_to_num(np.asarray(acc).astype(np.float32) * np.asarray(multipliers, np.float32))
         clamped = np.clip(scaled, np.float32(low - zero_point), np.float32(high - zero_point))
         return np.rint(clamped).astype(np.int64) + zero_point
     if exact:
-        product = round_half_away(np.asarray(acc, np.float64) * multipliers)
+        product = round_half_away(np.asarray(acc, np.float64) * np.asarray(multipliers))
         return np.clip(product + zero_point, low, high).astype(np.int64)
     q31, shift = quantize_multipliers(multipliers)
     shape = np.shape(multipliers)
@@ -130,8 +142,10 @@ def requantize(
 
 def round_half_away(x: np.ndarray | np.floating) -> np.ndarray:
     """std::round: nearest integer, ties away from zero, exact also where x + 0.5 is not."""
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(whole.dtype)
+    with np.errstate(invalid="ignore"):
+        whole = np.trunc(x)
+        fraction = np.abs(x - whole)  # NaN for infinities, which stay themselves
+    return whole + np.where(fraction >= 0.5, np.sign(x), 0).astype(whole.dtype)
 
 
 def quantize(real: np.ndarray, quantization: Quantization, dtype: np.dtype) -> np.ndarray:
@@ -152,10 +166,12 @@ def activation_bounds(lowest: float, highest: float, output: TensorType) -> tupl
     if output.quantization is None:
         raise ShapeError(f"the output {output} needs a scale: it has no quantization")
     info = np.iinfo(output.dtype)
-    scale, zero_point = float(output.quantization.scale[0]), int(output.quantization.zero_point[0])
+    scale, zero_point = output.quantization.scale[0], int(output.quantization.zero_point[0])
 
     def integer(real: float) -> int:
-        return zero_point + int(round_half_away(np.float32(real) / np.float32(scale)))
+        with np.errstate(over="ignore"):
+            steps = float(round_half_away(np.float32(real) / scale))
+        return zero_point + int(min(max(steps, INT32_MIN), INT32_MAX))
 
     low = info.min if math.isinf(lowest) else max(info.min, integer(lowest))
     high = info.max if math.isinf(highest) else min(info.max, integer(highest))

@@ -55,9 +55,9 @@ class Unary(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
-        if is_quantized(inputs[0]):
-            return [np.asarray(cls.quantized(x, attributes, inputs[0], outputs[0]))]
         with np.errstate(all="ignore"):
+            if is_quantized(inputs[0]):
+                return [np.asarray(cls.quantized(x, attributes, inputs[0], outputs[0]))]
             return [np.asarray(cls.compute(x, attributes)).astype(x.dtype, copy=False)]
 
     @classmethod
@@ -94,9 +94,9 @@ class Binary(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         a, b = arrays
-        if is_quantized(inputs[0]):
-            return [np.asarray(cls.quantized(attributes, a, b, tuple(inputs), outputs[0]))]
         with np.errstate(all="ignore"):
+            if is_quantized(inputs[0]):
+                return [np.asarray(cls.quantized(attributes, a, b, tuple(inputs), outputs[0]))]
             return [np.asarray(cls.activate(attributes, cls.compute(a, b))).astype(outputs[0].dtype, copy=False)]
 
     @classmethod

@@ -5,10 +5,13 @@ int8: x - zero_point times one of two multipliers, by its sign (TFLite reference
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from schema import fixedpoint
 from schema.ops.attributes import AlphaAttributes
+from schema.ops.base import require
 from schema.ops.dtypes import per_tensor
 from schema.ops.elementwise import Unary
 
@@ -16,6 +19,10 @@ from schema.ops.elementwise import Unary
 class LeakyRelu(Unary):
     name = "LEAKY_RELU"
     Attributes = AlphaAttributes
+
+    @classmethod
+    def check(cls, attributes):
+        require(math.isfinite(attributes.alpha), f"alpha {attributes.alpha} is not a number")
 
     @classmethod
     def compute(cls, x, attributes):

@@ -31,8 +31,6 @@ class Rsqrt(Unary):
         value = x.astype(np.int64) - zero_point
         q31, shift = inverse_sqrt(np.maximum(value, 0))
         root = fixedpoint.multiply_by_quantized_multiplier(np.int64(1), q31, shift + EXTRA_BITS)
-        q31_out, shift_out = fixedpoint.quantize_multiplier(
-            1.0 / float(np.sqrt(scale, dtype=np.float32) * output_scale)
-        )
+        q31_out, shift_out = fixedpoint.quantize_multiplier(float(1 / np.float64(np.sqrt(scale) * output_scale)))
         result = fixedpoint.multiply_by_quantized_multiplier(root, q31_out, shift_out - EXTRA_BITS) + output_zero
         return np.where(value <= 0, 127, np.clip(result, -128, 127)).astype(x.dtype)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from schema import Quantization, ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import AlphaAttributes, ClampAttributes, GeluAttributes
 from tests.support import drawing_int8 as draws
+from tests.support import litert
 from tests.support.drawing import generators
 from tests.support.litert import Operand
 from tests.support.parity import assert_close, assert_parity, run_reference
@@ -58,7 +59,23 @@ def test_int8_parity(op, data):
     if op == "HARD_SWISH":  # TFLite's int16 pipeline takes no finer output
         finest = float(given_q.scale[0]) / 127
         output = Quantization(max(float(output.scale[0]), finest), output.zero_point)
-    assert_parity(op, attributes_of(draw, op), [Operand(draws.EVERY_NUMBER, given_q)], output)
+    assert_table_parity(op, attributes_of(draw, op), given_q, output)
+
+
+def assert_table_parity(op, attributes, quantization, output):
+    """Equal to the bit, but for entries within 2 ulp of a tie in float32.
+
+    The C library's tanhf and erfcf do not round correctly everywhere: about one table in 5000 differs in such an entry.
+    """
+    inputs = [Operand(draws.EVERY_NUMBER, quantization)]
+    (ours,) = run_reference(op, attributes, inputs, [output])
+    (theirs,) = litert.run(op, attributes, inputs, [TensorType(None, np.int8, output)])
+    differ = ours != theirs
+    if op in ("TANH", "GELU") and differ.any():
+        real = (draws.EVERY_NUMBER - quantization.zero_point).astype(np.float32) * quantization.scale
+        steps = ops.get(op).tabulated(real, attributes) / output.scale
+        differ &= np.abs(np.abs(steps % 1) - 0.5) > 4 * np.spacing(np.abs(steps))
+    assert not differ.any(), (ours[differ], theirs[differ])
 
 
 @pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
