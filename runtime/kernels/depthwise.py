@@ -18,8 +18,9 @@ def first_tap(start, dilation):
 @inline
 def end_of_taps(start, dilation, size, taps):
     """The number after the last tap k < taps with start + k * dilation < size."""
-    inside = truncated_divide(size - start + dilation - 1, dilation) if start < size else int64(0)
-    return min(inside, taps)
+    if start + (taps - 1) * dilation < size:
+        return taps
+    return truncated_divide(size - start + dilation - 1, dilation) if start < size else int64(0)
 
 
 def depthwise_kernel(block, pointer, item_size, start, multiply_add, multiply_add_first, finish):
@@ -45,19 +46,45 @@ def depthwise_kernel(block, pointer, item_size, start, multiply_add, multiply_ad
             pixel = p.channels * item_size
             at = channel * item_size
             weight_step = ((p.channels + LANES - 1) & -LANES) * item_size
-            weights = p.weights + at
-            x_step = p.dilation_w * pixel
-            for x in range(p.out_w):
+            weights, rows, target = p.weights + at, rows + at, target + at
+            tap_step = p.dilation_w * pixel
+            step = p.stride_w * pixel
+            # Pixels whose windows lie inside along x are computed four at a time.
+            inside = truncated_divide(p.pad_w + p.stride_w - 1, p.stride_w)
+            last_start = p.in_w - 1 - (p.kernel_w - 1) * p.dilation_w
+            inside_end = truncated_divide(last_start + p.pad_w, p.stride_w) + 1 if last_start + p.pad_w >= 0 else 0
+            inside_end = min(inside_end, p.out_w)
+            x = int64(0)
+            while x < p.out_w:
                 start_x = x * p.stride_w - p.pad_w
-                tap_first = first_tap(start_x, p.dilation_w)
-                tap_end = end_of_taps(start_x, p.dilation_w, p.in_w, p.kernel_w)
-                acc = start(p, channel)
-                for ky in range(y_first, y_end):
-                    source = rows + ky * row_step + start_x * pixel + at
-                    weight = weights + ky * p.kernel_w * weight_step
-                    for kx in range(tap_first, tap_end):
-                        acc = add(p, acc, source + kx * x_step, weight + kx * weight_step, count)
-                finish(p, acc, channel, target + x * pixel + at, count)
+                if x >= inside and x + 4 <= inside_end:
+                    acc = acc_1 = acc_2 = acc_3 = start(p, channel)
+                    for ky in range(y_first, y_end):
+                        source = rows + ky * row_step + start_x * pixel
+                        weight = weights + ky * p.kernel_w * weight_step
+                        for _ in range(p.kernel_w):
+                            acc = add(p, acc, source, weight, count)
+                            acc_1 = add(p, acc_1, source + step, weight, count)
+                            acc_2 = add(p, acc_2, source + 2 * step, weight, count)
+                            acc_3 = add(p, acc_3, source + 3 * step, weight, count)
+                            source += tap_step
+                            weight += weight_step
+                    finish(p, acc, channel, target + x * pixel, count)
+                    finish(p, acc_1, channel, target + (x + 1) * pixel, count)
+                    finish(p, acc_2, channel, target + (x + 2) * pixel, count)
+                    finish(p, acc_3, channel, target + (x + 3) * pixel, count)
+                    x += 4
+                else:
+                    tap_first = first_tap(start_x, p.dilation_w)
+                    tap_end = end_of_taps(start_x, p.dilation_w, p.in_w, p.kernel_w)
+                    acc = start(p, channel)
+                    for ky in range(y_first, y_end):
+                        source = rows + ky * row_step + start_x * pixel
+                        weight = weights + ky * p.kernel_w * weight_step
+                        for kx in range(tap_first, tap_end):
+                            acc = add(p, acc, source + kx * tap_step, weight + kx * weight_step, count)
+                    finish(p, acc, channel, target + x * pixel, count)
+                    x += 1
 
         return run
 
