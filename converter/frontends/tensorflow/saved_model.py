@@ -27,6 +27,8 @@ PROGRAM = "saved_model.pb"
 DEFAULT = "serving_default"
 INTERNAL = "__saved_model_init_op"
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable"))
+NAMELESS = frozenset(("Const", "Placeholder", "ReadVariableOp", "Identity", "NoOp", *VARIABLES))
+"""Ops whose nodes may lie outside of every layer's scope."""
 
 
 def load(folder: Path, signature: str | None = None) -> Program:
@@ -39,7 +41,7 @@ def load(folder: Path, signature: str | None = None) -> Program:
     name, entry = _signature(folder, meta.signature_def, signature)
     nodes = {node.name: node for node in meta.graph_def.node}
     functions = {function.signature.name: function for function in meta.graph_def.library.function}
-    layers = LayerNames.guess(_node_names(nodes, functions), _variable_names(nodes), _keras_layers(folder))
+    layers = LayerNames.guess(_node_names(entry, nodes, functions), _variable_names(nodes), _keras_layers(folder))
     inputs, outputs = declared_order(entry, nodes, functions)
     program = Program(
         nodes=meta.graph_def.node,
@@ -89,15 +91,18 @@ def _port(name: str, info: Any) -> Port:
     return Port(name, info.name, dtypes.from_enum(info.dtype), dims)
 
 
-def _node_names(nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> list[str]:
-    """Of the largest body of code there is: the model's."""
-    bodies = [
-        nodes.values(),
-        *(function.node_def for function in functions.values() if "traced" not in function.signature.name),
-    ]
-    ignored = (*VARIABLES, "Const", "Placeholder", "ReadVariableOp", "Identity", "NoOp")
-    named = [[node.name for node in body if node.op not in ignored] for body in bodies]
-    return max(named, key=len, default=[])
+def _node_names(entry: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> list[str]:
+    """Of the functions that the signature calls, or of the whole graph where it calls none (TensorFlow 1)."""
+    called, pending = [], [nodes.get(info.name.split(":")[0]) for info in entry.outputs.values()]
+    seen: set[str] = set()
+    while pending:
+        node = pending.pop()
+        name = node.attr["f"].func.name if node is not None and "f" in node.attr else ""
+        if name in functions and name not in seen:
+            seen.add(name)
+            called.extend(functions[name].node_def)
+            pending.extend(functions[name].node_def)
+    return [node.name for node in called or nodes.values() if node.op not in NAMELESS]
 
 
 def _variable_names(nodes: Mapping[str, Any]) -> list[str]:
