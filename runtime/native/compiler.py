@@ -24,18 +24,14 @@ from numba.core.registry import cpu_target
 
 from runtime.kernels.abi import Kernel
 from runtime.native.device_function import DeviceFunction, compiling
+from runtime.native.errors import KernelCompileError
 from runtime.native.object_file import undefined_symbols
 from runtime.native.primitives import define_primitives
 from runtime.native.status import Status
 from runtime.native.target import Target, create_target_machine
-from schema.errors import XnnError
 
 KERNEL_SIGNATURE = types.int32(types.int64, types.int64, types.int64, types.int64)
 SYMBOL_PREFIX = "xnn_"
-
-
-class KernelCompileError(XnnError):
-    """A kernel family does not compile to a self-contained object; a fault of the kernel, not of the user's model."""
 
 
 class _Library(AOTCodeLibrary):

@@ -16,6 +16,7 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from runtime.native.errors import KernelCompileError
 from runtime.native.object_cache import KernelObject, ObjectCache
 from runtime.native.target import Target, create_target_machine, host_target
 
@@ -53,8 +54,7 @@ class KernelLibrary:
     def load(self, families: Iterable[str]) -> dict[str, int]:
         """Addresses of all kernels of `families` (names of modules), by symbol.
 
-        Compiles what is not in the cache. Raises KernelCompileError, and ImportError where numba would be needed and is
-        not installed.
+        Compiles what is not in the cache. Raises KernelCompileError, also where numba would be needed and is missing.
         """
         with self._lock:
             families = dict.fromkeys(families)
@@ -69,8 +69,13 @@ class KernelLibrary:
             return {symbol: address for family in families for symbol, address in self._loaded[family].items()}
 
     def _compile(self, family: str) -> KernelObject:
-        from runtime.native.compiler import compile_family  # imports numba
-
+        try:
+            from runtime.native.compiler import compile_family
+        except ImportError as error:
+            raise KernelCompileError(
+                f"{family} has to be compiled once for this CPU, which needs numba ({error}): install it, or set "
+                f"XNN_CACHE to a folder with kernels compiled on such a machine"
+            ) from error
         start = time.perf_counter()
         code, exports = compile_family(family, self.target)
         item = KernelObject(tuple(exports), code)

@@ -7,7 +7,8 @@ import pytest
 import runtime.kernels.abi
 from runtime.kernels import table
 from runtime.kernels.abi import Kernel
-from runtime.native.compiler import KernelCompileError, compile_family, kernels_of
+from runtime.native.compiler import compile_family, kernels_of
+from runtime.native.errors import KernelCompileError
 from runtime.native.kernel_library import kernel_library
 from runtime.native.object_file import undefined_symbols
 from runtime.native.target import Target, host_target

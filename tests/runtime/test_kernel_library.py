@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runtime.native.errors import KernelCompileError
 from runtime.native.kernel_library import KernelLibrary, cache_key, source_files
 from runtime.native.object_cache import KernelObject, ObjectCache, default_cache_folder, pack_object, unpack_object
 from runtime.native.target import Target, host_target
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = f"""
 import sys
 import numpy as np
+from runtime.native.errors import KernelCompileError
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import native_function
 from tests.support.probe_parameters import PROBE
@@ -108,6 +110,12 @@ def test_failed_writes_leave_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", refuse)
     ObjectCache(tmp_path).store("key", KernelObject(("a",), b"code"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_numba_the_error_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "runtime.native.compiler", None)
+    with pytest.raises(KernelCompileError, match=r"needs numba .* XNN_CACHE"):
+        KernelLibrary(cache=ObjectCache(tmp_path), progress=lambda line: None).load([FAMILY])
 
 
 def test_cache_folder(monkeypatch):
