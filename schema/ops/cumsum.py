@@ -30,8 +30,9 @@ class Cumsum(Op):
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
         axis = normalize_axis(int(arrays[1].reshape(())), x.ndim)
-        ordered = np.flip(x, axis) if attributes.reverse else x
-        total = np.cumsum(ordered, axis=axis, dtype=wide(x))
+        ordered = np.moveaxis(x, axis, -1)[..., :: -1 if attributes.reverse else 1]
+        total = np.cumsum(ordered, axis=-1, dtype=wide(x))
         if attributes.exclusive:
-            total = total - ordered
-        return [np.ascontiguousarray(np.flip(total, axis) if attributes.reverse else total).astype(x.dtype)]
+            total = np.concatenate([np.zeros_like(total[..., :1]), total[..., :-1]], axis=-1)
+        total = np.moveaxis(total[..., :: -1 if attributes.reverse else 1], -1, axis)
+        return [np.ascontiguousarray(total.astype(x.dtype))]

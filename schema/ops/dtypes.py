@@ -54,6 +54,13 @@ def per_tensor(op: str, what: str, tensor: TensorType) -> tuple[np.float32, int]
     return quantization.scale[0], int(quantization.zero_point[0])
 
 
+def require_output(op: str, output: TensorType, scale: float, zero_point: int) -> None:
+    """Raise ShapeError unless the output has the one quantization that the int8 op can give."""
+    have_scale, have_zero = per_tensor(op, "output", output)
+    if have_zero != zero_point or abs(have_scale - scale) > 1e-3 * scale:
+        raise ShapeError(f"{op} gives int8 of scale {scale:g} and zero point {zero_point}, not {output.quantization}")
+
+
 def quantized(op: str, what: str, tensor: TensorType) -> Quantization:
     """The tensor's quantization. Raises ShapeError where it has none or where its scales do not fit."""
     quantization = tensor.quantization

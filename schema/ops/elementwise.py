@@ -101,6 +101,7 @@ class Binary(Op):
 
     @classmethod
     def activate(cls, attributes: Any, result: np.ndarray) -> np.ndarray:
+        """The fused activation, where the op has one."""
         return result
 
 

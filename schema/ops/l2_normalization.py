@@ -10,7 +10,7 @@ import numpy as np
 from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, QUANTIZED, is_quantized, per_tensor, require_dtype
+from schema.ops.dtypes import FLOATS, QUANTIZED, is_quantized, per_tensor, require_dtype, require_output
 from schema.ops.fixed_point_functions import inverse_sqrt
 
 
@@ -28,6 +28,7 @@ class L2Normalization(Op):
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
         if is_quantized(inputs[0]):
+            require_output(cls.name, outputs[0], 1 / 128, 0)
             _, zero_point = per_tensor(cls.name, "input", inputs[0])
             centred = x.astype(np.int64) - zero_point
             q31, shift = inverse_sqrt(np.sum(centred * centred, axis=-1, keepdims=True))

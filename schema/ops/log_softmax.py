@@ -9,7 +9,7 @@ import numpy as np
 
 from schema import fixedpoint
 from schema.ops.base import require
-from schema.ops.dtypes import FLOATS, QUANTIZED
+from schema.ops.dtypes import FLOATS, QUANTIZED, require_output
 from schema.ops.fixed_point_functions import log_of_at_least_one
 from schema.ops.normalization import AlongAxis, ScaledDifferences
 
@@ -28,6 +28,7 @@ class LogSoftmax(AlongAxis):
     @classmethod
     def quantized(cls, x, attributes, given, output):
         require(attributes.beta == 1.0, f"beta is {attributes.beta}: int8 LOG_SOFTMAX has beta 1")
+        require_output(cls.name, output, 16 / 256, 127)
         differences = ScaledDifferences(cls.name, x, 1.0, given)
         bits = differences.INPUT_BITS
         logarithm = log_of_at_least_one(differences.sum_of_exponentials(), differences.SUM_BITS, bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ def normalize_axes(axes: np.ndarray, rank: int) -> tuple[int, ...]:
 
 
 def reduced_shape(x: TensorType, axes: TensorType, value: np.ndarray | None, keep_dims: bool) -> Shape | None:
-    """The output's shape; where the axes' value is unknown, as much of it as follows from how many there are."""
+    """The output's shape, as far as it is known without the axes' value (which may name an axis twice)."""
     require(axes.rank in (None, 0, 1), f"the axes are {axes}, not a vector")
     if x.shape is None:
         return None
@@ -74,10 +75,7 @@ def wide(x: np.ndarray) -> Any:
 
 def count(x: np.ndarray, axes: tuple[int, ...]) -> int:
     """How many elements become one."""
-    result = 1
-    for axis in axes:
-        result *= x.shape[axis]
-    return result
+    return math.prod(x.shape[axis] for axis in axes)
 
 
 def centred_sum(
@@ -118,6 +116,7 @@ class ArgReduction(Op):
 
     @classmethod
     def find(cls, x: np.ndarray, axis: int) -> np.ndarray:
+        """The indices, of any integer dtype."""
         raise NotImplementedError(cls.name)
 
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from schema import fixedpoint
-from schema.ops.dtypes import FLOATS, QUANTIZED
+from schema.ops.dtypes import FLOATS, QUANTIZED, require_output
 from schema.ops.fixed_point_functions import reciprocal
 from schema.ops.normalization import AlongAxis, ScaledDifferences
 
@@ -28,6 +28,7 @@ class Softmax(AlongAxis):
 
     @classmethod
     def quantized(cls, x, attributes, given, output):
+        require_output(cls.name, output, 1 / 256, -128)
         differences = ScaledDifferences(cls.name, x, attributes.beta, given)
         scale, right = reciprocal(differences.sum_of_exponentials(), differences.SUM_BITS)
         product = fixedpoint.doubling_high_multiply(differences.exponentials, scale)

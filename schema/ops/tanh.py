@@ -1,4 +1,4 @@
-"""TANH: tanh(x). The int8 output has scale 1/128 and zero point 0."""
+"""TANH: tanh(x). The int8 output has scale 1/128 and zero point 0; it is a table."""
 
 from __future__ import annotations
 

@@ -94,5 +94,11 @@ def test_refuses():
     x = [Operand(np.zeros((2, 3), np.int8), Quantization(0.1))]
     with pytest.raises(ShapeError, match="beta"):
         run_reference("LOG_SOFTMAX", SoftmaxAttributes(beta=2.0), x, [OUTPUTS["LOG_SOFTMAX"]])
+    for op, q in OUTPUTS.items():
+        attributes = ops.get(op).Attributes and SoftmaxAttributes()
+        with pytest.raises(ShapeError, match="zero point"):
+            run_reference(op, attributes, x, [Quantization(q.scale, 1)])
+        with pytest.raises(ShapeError, match="scale"):
+            run_reference(op, attributes, x, [Quantization(q.scale * 2, q.zero_point)])
     with pytest.raises(ShapeError, match="too small"):
         run_reference("SOFTMAX", SoftmaxAttributes(beta=0.0), x, [OUTPUTS["SOFTMAX"]])
