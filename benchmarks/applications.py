@@ -1,10 +1,11 @@
-"""The 13 keras.applications through the converter: how far the converted files are from Keras, how large, how long it takes.
+"""The 13 keras.applications through the converter: how far the converted files are from Keras, how large, how long it
+takes.
 
     python benchmarks/applications.py [--keras tf_keras] [--only MobileNetV2 ...] [--size 96]
 
-Weights are random but seeded, BatchNorm statistics come from a few training-mode batches, there is no final softmax. The error is
-the largest difference over two images, in standard deviations of Keras's outputs; two images that give about the same answer would
-hide errors, so how much the answers differ is shown beside it (of the largest output).
+Weights are random but seeded, BatchNorm statistics come from a few training-mode batches, there is no final softmax.
+The error is the largest difference over two images, in standard deviations of Keras's outputs; two images that give
+about the same answer would hide errors, so how much the answers differ is shown beside it (of the largest output).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import converter
 import runtime
 
-NAMES = """MobileNet MobileNetV2 MobileNetV3Small EfficientNetB0 EfficientNetV2B0 ResNet50 ResNet50V2 DenseNet121 InceptionV3
+NAMES = """MobileNet MobileNetV2 MobileNetV3Small EfficientNetB0 EfficientNetV2B0 ResNet50 ResNet50V2 DenseNet121
+InceptionV3
     Xception NASNetMobile VGG16 ConvNeXtTiny""".split()
 DEFAULT_SIZES = {"InceptionV3": 299, "Xception": 299}
 RESCALING = ("EfficientNet", "MobileNetV3", "ConvNeXt")  # these take pixels from 0 to 255
@@ -114,10 +116,8 @@ def main() -> None:
     print(f"{'net':17} {'source':10} {'error/std':>9} {'differ':>6} {'bytes':>11} {'nodes':>5} {'seconds':>7}")
     for name in options.only:
         for f in figures(name, keras, options.size):
-            print(
-                f"{f.name:17} {f.source:10} {f.error:9.1e} {f.difference:6.2f} {f.bytes:11,} {f.nodes:5} {f.seconds:7.2f}",
-                flush=True,
-            )
+            sizes = f"{f.bytes:11,} {f.nodes:5} {f.seconds:7.2f}"
+            print(f"{f.name:17} {f.source:10} {f.error:9.1e} {f.difference:6.2f} {sizes}", flush=True)
         keras.backend.clear_session()
 
 

@@ -1,4 +1,4 @@
-"""Models of other frameworks to `.xnn` files: `converter.convert(model).save("model.xnn")`, or `python -m converter`."""
+"""Models of other frameworks to `.xnn` files: `converter.convert(model).save("m.xnn")`, or `python -m converter`."""
 
 from converter.convert import Result, convert
 from converter.report import Report

@@ -35,13 +35,25 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("source", metavar="SOURCE", help="SavedModel folder, .keras or .h5 file")
-    add("output", metavar="OUTPUT.xnn", help="the file to write; one that is there is replaced once the new one is whole")
+    add(
+        "output",
+        metavar="OUTPUT.xnn",
+        help="the file to write; one that is there is replaced once the new one is whole",
+    )
     add("--quantize", choices=METHODS, default="none", help="int8 needs --calibration; float16 halves the weights")
     add("--calibration", metavar="FILE", help=".npy or .npz file of samples that int8 takes its ranges from")
     add("--observer", choices=OBSERVERS, default=quantization.DEFAULT_OBSERVER, help="how ranges are taken")
-    add("--io-dtype", choices=("float32", "int8"), help="dtype of inputs and outputs of an int8 model (default: float32)")
+    add(
+        "--io-dtype",
+        choices=("float32", "int8"),
+        help="dtype of inputs and outputs of an int8 model (default: float32)",
+    )
     add("--signature", metavar="NAME", help="the SavedModel's signature (default: serving_default, or the only one)")
-    add("--custom-objects", metavar="MODULE", help="module or .py file with the classes and functions that the file needs")
+    add(
+        "--custom-objects",
+        metavar="MODULE",
+        help="module or .py file with the classes and functions that the file needs",
+    )
     add("--explain", action="store_true", help="print what each rewrite found and changed, and every layer")
     add("--version", action="version", version=f"xnn {__version__}")
     return parser.parse_args(argv)

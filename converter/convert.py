@@ -50,8 +50,8 @@ def convert(
 
     source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras or an .h5 file.
     quantize: "none" (float32), "int8" (needs calibration) or "float16" (weights).
-    calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts), such as a
-        tf.data.Dataset.
+    calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
+        such as a tf.data.Dataset.
     signature: of a SavedModel, by default "serving_default" or the only one.
     io_dtype: "int8" makes float inputs and outputs int8; None and "float32" keep them.
     custom_objects: classes and functions by name that a .keras or .h5 file needs, or the module that defines them.

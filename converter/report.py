@@ -17,8 +17,8 @@ from schema.graph import Constant, Graph, TensorType
 class Layer:
     """A layer of the source model as it is in the file.
 
-    ops: its nodes, in order. output: type of its last node's first output. parameters: stored numbers; stored_bytes: what they
-    take in the file (of a constant that several layers share, at the first of them).
+    ops: its nodes, in order. output: type of its last node's first output. parameters: stored numbers; stored_bytes:
+    what they take in the file (of a constant that several layers share, at the first of them).
     """
 
     name: str
@@ -82,7 +82,10 @@ class Report:
     def signature(self) -> str:
         """Inputs and outputs, a line each."""
         types = inference.infer(self.graph).types
-        ends = (("input", self.graph.input_names, self.graph.inputs), ("output", self.graph.output_names, self.graph.outputs))
+        ends = (
+            ("input", self.graph.input_names, self.graph.inputs),
+            ("output", self.graph.output_names, self.graph.outputs),
+        )
         return "\n".join(
             f"{kind} '{name}': {types[tensor]}"
             + (f", {tensor.quantization}" if tensor.quantization is not None else "")

@@ -1,8 +1,8 @@
 """Readers of foreign formats, each giving the same schema.Graph.
 
-A reader is a function `read(source, signature=None, custom_objects=None) -> Graph`. Ours are modules here, named after the framework; others
-announce themselves in the entry-point group "xnn.frontends", under the name of the file suffix that they read ("onnx").
-Each is imported only when a source needs it.
+A reader is a function `read(source, signature=None, custom_objects=None) -> Graph`. Ours are modules here, named
+after the framework; others announce themselves in the entry-point group "xnn.frontends", under the name of the file
+suffix that they read ("onnx"). Each is imported only when a source needs it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ KNOWN = "a SavedModel folder, a .keras or an .h5 file"
 def read(source: Any, signature: str | None = None, custom_objects: Mapping[str, Any] | str | None = None) -> Graph:
     """The graph of a model in a file, a folder, or in memory.
 
-    Raises InputError for a path where nothing is, UnsupportedError for a format that nothing here reads, and what the reader raises.
+    Raises InputError for a path where nothing is, UnsupportedError for a format that nothing here reads, and what the
+    reader raises.
     """
     return reader_of(source)(source, signature, custom_objects)
 

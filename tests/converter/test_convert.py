@@ -101,7 +101,11 @@ def test_calibration_takes_what_fit_takes(model, samples):
         ({"quantize": "int8", "calibration": {"picture": np.zeros((2, 8, 8, 3))}}, CalibrationError, "picture"),
         ({"quantize": "int8", "calibration": np.full((2, 8, 8, 3), np.nan, np.float32)}, CalibrationError, "NaN"),
         ({"signature": "serve"}, InputError, "signature 'serve'"),
-        ({"quantize": "int8", "observer": "median", "calibration": np.zeros((2, 8, 8, 3), np.float32)}, InputError, "median"),
+        (
+            {"quantize": "int8", "observer": "median", "calibration": np.zeros((2, 8, 8, 3), np.float32)},
+            InputError,
+            "median",
+        ),
     ],
 )
 def test_bad_arguments(model, arguments, error, match):

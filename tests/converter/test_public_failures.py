@@ -74,7 +74,9 @@ def test_same_padding_with_strides(keras, rng, size, make):
 def test_depthwise_multiplier_folds_batch_norm_by_output_channel(keras, rng):
     L = keras.layers
     inputs = keras.Input((6, 6, 3))
-    model = keras.Model(inputs, L.BatchNormalization()(L.DepthwiseConv2D(3, depth_multiplier=2, use_bias=False)(inputs)))
+    model = keras.Model(
+        inputs, L.BatchNormalization()(L.DepthwiseConv2D(3, depth_multiplier=2, use_bias=False)(inputs))
+    )
     randomize(model, rng)
     assert ops(check(model, draw(rng, 6, 6, 3))) == ["DEPTHWISE_CONV_2D"]
 

@@ -25,13 +25,16 @@ def outputs(model: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def randomize(model: Any, rng: np.random.Generator) -> None:
     """Weights that are all different from what layers begin with: biases not 0, variances not 1 but positive."""
-    model.set_weights([w if w.dtype.kind in "iub" else rng.uniform(0.1, 0.9, w.shape).astype(w.dtype) for w in model.get_weights()])
+    model.set_weights(
+        [w if w.dtype.kind in "iub" else rng.uniform(0.1, 0.9, w.shape).astype(w.dtype) for w in model.get_weights()]
+    )
 
 
 def check(model: Any, *arrays: np.ndarray, tolerance: float = 1e-5) -> converter.Result:
     """The front end's graph by references, and the converted file on the engine, give what Keras gives.
 
-    tolerance: of the largest magnitude. Samples 0 and 1 of the first output must differ by far more, so that the check can fail.
+    tolerance: of the largest magnitude. Samples 0 and 1 of the first output must differ by far more, so that the
+    check can fail.
     """
     expected = outputs(model, arrays)
     first = expected[0].astype(np.float64)

@@ -1,6 +1,8 @@
-"""The TensorFlow front end: SavedModels, .keras and .h5 files, and Keras model objects (Keras 3 and tf_keras) to a schema.Graph.
+"""The TensorFlow front end: SavedModels, .keras and .h5 files, and Keras model objects (Keras 3 and tf_keras) to a
+schema.Graph.
 
-All become one `Program` (functions, constants, variables) and are read by `graph_reader`. TensorFlow is imported here and nowhere else.
+All become one `Program` (functions, constants, variables) and are read by `graph_reader`. TensorFlow is imported here
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def _program(source: Any, signature: str | None, custom_objects: Mapping[str, An
         source = keras_files.load(path, custom_objects)
     if module_of(source) is None:
         raise InputError(
-            f"a {type(source).__module__}.{type(source).__name__} cannot be converted: give a Keras model, or the path of a "
-            "SavedModel folder, a .keras or an .h5 file"
+            f"a {type(source).__module__}.{type(source).__name__} cannot be converted: give a Keras model, or the path "
+            "of a SavedModel folder, a .keras or an .h5 file"
         )
     return keras_models.trace(source, signature)

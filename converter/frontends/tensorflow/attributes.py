@@ -18,7 +18,9 @@ def definition(op: str) -> Any | None:
 
 
 def attribute(node: Any, name: str) -> Any:
-    """The attribute's value: int, float, bool, str, numpy dtype, numpy array, function name, or a list of those; None if there is none."""
+    """The attribute's value: int, float, bool, str, numpy dtype, numpy array, function name, or a list of those; None
+    if there is none.
+    """
     if name in node.attr:
         return _decode(node.attr[name])
     known = definition(node.op)

@@ -32,7 +32,9 @@ def keras_3() -> Any:
 
     require_tensorflow()
     if not keras.__version__.startswith("3."):
-        raise UnsupportedError(f"keras {keras.__version__} is installed; this model needs Keras 3: pip install 'keras>=3'")
+        raise UnsupportedError(
+            f"keras {keras.__version__} is installed; this model needs Keras 3: pip install 'keras>=3'"
+        )
     return keras
 
 

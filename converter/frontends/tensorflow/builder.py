@@ -1,4 +1,6 @@
-"""Grows a schema.Graph node by node, knowing every tensor's type as it goes and computing what depends on constants alone."""
+"""Grows a schema.Graph node by node, knowing every tensor's type as it goes and computing what depends on constants
+alone.
+"""
 
 from __future__ import annotations
 

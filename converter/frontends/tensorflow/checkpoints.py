@@ -1,8 +1,8 @@
 """The checkpoint of a SavedModel: which entry belongs to which variable of the program, and its value.
 
-TensorFlow 2 saves a graph of objects twice, in the program and in the checkpoint; the same path from the root leads to the
-same variable (tensorflow/core/protobuf: saved_object_graph.proto, trackable_object_graph.proto). TensorFlow 1 has a
-subgraph of RestoreV2 and Assign nodes (saver.proto).
+TensorFlow 2 saves a graph of objects twice, in the program and in the checkpoint; the same path from the root leads
+to the same variable (tensorflow/core/protobuf: saved_object_graph.proto, trackable_object_graph.proto). TensorFlow 1
+has a subgraph of RestoreV2 and Assign nodes (saver.proto).
 """
 
 from __future__ import annotations

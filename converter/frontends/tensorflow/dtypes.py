@@ -1,4 +1,6 @@
-"""TensorFlow's dtypes and the schema's. Real numbers of every width are computed as float32: mixed precision speeds training up."""
+"""TensorFlow's dtypes and the schema's. Real numbers of every width are computed as float32: mixed precision speeds
+training up.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ BY_ENUM |= {dtype.as_datatype_enum: np.dtype(dtype.as_numpy_dtype) for dtype in 
 
 
 def from_enum(value: int) -> np.dtype:
-    """The dtype in which values of a TensorFlow DataType are computed. Raises UnsupportedError for strings, resources, complex."""
+    """The dtype in which values of a TensorFlow DataType are computed. Raises UnsupportedError for strings,
+    resources, complex.
+    """
     try:
         return BY_ENUM[value]
     except KeyError:

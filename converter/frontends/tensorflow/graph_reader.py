@@ -1,13 +1,13 @@
 """A TensorFlow program to a schema.Graph.
 
-Only what the outputs need is looked at, so training code, asserts and side effects never come into sight. Function calls are
-followed in place. Each op's reading is a function in `ops/`, found by TensorFlow's op name.
+Only what the outputs need is looked at, so training code, asserts and side effects never come into sight. Function
+calls are followed in place. Each op's reading is a function in `ops/`, found by TensorFlow's op name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from converter.frontends.tensorflow.program import Program
 from schema.errors import ConversionError, UnsupportedError, XnnError
 from schema.graph import Graph, Tensor
 
-Value = Union[Tensor, Variable]
+Value = Tensor | Variable
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 BRANCHES = frozenset(("If", "StatelessIf"))
 REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"

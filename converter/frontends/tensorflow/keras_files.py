@@ -33,8 +33,8 @@ UNKNOWN = (
 def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
     """The model object.
 
-    Raises FormatError for a damaged or foreign file, ConversionError for one that holds no whole model or needs custom objects that
-    were not given.
+    Raises FormatError for a damaged or foreign file, ConversionError for one that holds no whole model or needs
+    custom objects that were not given.
     """
     with open(path, "rb") as file:
         magic = file.read(8)
@@ -44,7 +44,7 @@ def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
         version = _archive_version(path)
     else:
         raise FormatError(f"{path} is no Keras model: neither a .keras archive nor an HDF5 file")
-    keras = tf_keras() if version.startswith("2.") or version.startswith("1.") else keras_3()
+    keras = tf_keras() if version.startswith(("1.", "2.")) else keras_3()
     try:
         return keras.models.load_model(path, custom_objects=dict(custom_objects or {}), compile=False)
     except Exception as error:  # Keras raises whatever its layers do
@@ -60,7 +60,9 @@ def objects_of(module: str) -> dict[str, Any]:
         loaded = _from_file(Path(module)) if module.endswith(".py") else importlib.import_module(module)
     except Exception as error:  # a module may fail in any way
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"--custom-objects {module} cannot be imported ({reason}); give a module or a .py file") from None
+        raise InputError(
+            f"--custom-objects {module} cannot be imported ({reason}); give a module or a .py file"
+        ) from None
     members = {name: value for name, value in vars(loaded).items() if not name.startswith("_")}
     return {name: value for name, value in members.items() if inspect.isclass(value) or inspect.isfunction(value)}
 
@@ -83,7 +85,8 @@ def _hdf5_version(path: Path) -> str:
         with h5py.File(path, "r") as file:
             if "model_config" not in file.attrs:
                 raise ConversionError(
-                    f"{path} holds weights, not a model: build the model in Python, call load_weights, and convert the object"
+                    f"{path} holds weights, not a model: build the model in Python, call load_weights, and convert "
+                    "the object"
                 )
             version = file.attrs.get("keras_version", "2.")
     except OSError as error:
@@ -109,13 +112,13 @@ def _explained(path: Path, keras: Any, error: Exception) -> Exception:
     short = text if len(text) <= 300 else f"{text[:300]}…"
     if "ambda" in text and ("safe_mode" in text or "unsafe" in text.lower()):
         return ConversionError(
-            f"{path} holds a Lambda layer, and running code from a file is unsafe: load it in Python with safe_mode=False "
-            "if you trust it, and convert the object"
+            f"{path} holds a Lambda layer, and running code from a file is unsafe: load it in Python with "
+            "safe_mode=False if you trust it, and convert the object"
         )
     if any(words in text for words in UNKNOWN):
         return ConversionError(
-            f"{path} needs classes or functions of yours ({short}); name the module that defines them with --custom-objects "
-            "(in Python: custom_objects={'Name': Class})"
+            f"{path} needs classes or functions of yours ({short}); name the module that defines them with "
+            "--custom-objects (in Python: custom_objects={'Name': Class})"
         )
     if isinstance(error, (OSError, KeyError, EOFError, zipfile.BadZipFile, json.JSONDecodeError)):
         return FormatError(f"{path} is damaged: {short}")

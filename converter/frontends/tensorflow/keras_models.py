@@ -21,7 +21,8 @@ SIGNATURE = "serving_default"
 def trace(model: Any, signature: str | None = None) -> Program:
     """The program of `model(inputs, training=False)`.
 
-    The batch stays unknown unless an Input fixes it. Raises ConversionError for a model that is not built, or whose call fails.
+    The batch stays unknown unless an Input fixes it. Raises ConversionError for a model that is not built, or whose
+    call fails.
     """
     if signature not in (None, SIGNATURE):
         raise InputError(f"a model object has no signature '{signature}': signatures are a SavedModel's")

@@ -1,8 +1,8 @@
 """Keras layer names, recovered from the names of TensorFlow nodes.
 
-Keras opens a name scope for every model and layer, so a node is called "model/block/conv/Conv2D". Keras 3 opens each scope
-twice, and TensorFlow tells the two apart by a number: "model_1/block_1/conv_1/convolution". Inside of a layer, functions
-of TensorFlow open scopes of their own ("batchnorm", "Tensordot"), which name no layer.
+Keras opens a name scope for every model and layer, so a node is called "model/block/conv/Conv2D". Keras 3 opens each
+scope twice, and TensorFlow tells the two apart by a number: "model_1/block_1/conv_1/convolution". Inside of a layer,
+functions of TensorFlow open scopes of their own ("batchnorm", "Tensordot"), which name no layer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def without_number(scope: str) -> str:
 class LayerNames:
     """Names the layer of a node.
 
-    known: all layer names where the source tells them, None where it does not. numbered: whether scopes end in Keras 3's
-    number. models: names of the outermost models, which are left out: a layer of a nested model is "block/conv".
+    known: all layer names where the source tells them, None where it does not. numbered: whether scopes end in Keras
+    3's number. models: names of the outermost models, which are left out: a layer of a nested model is "block/conv".
     operations: full names of nodes; where one of them is a scope too, a function opened it.
     """
 
@@ -43,10 +43,13 @@ class LayerNames:
         self.operations = frozenset(operations)
 
     @classmethod
-    def guess(cls, nodes: Collection[str], variables: Iterable[str], known: Collection[str] | None = None) -> LayerNames:
+    def guess(
+        cls, nodes: Collection[str], variables: Iterable[str], known: Collection[str] | None = None
+    ) -> LayerNames:
         """From the names of a program's nodes and variables ("conv/kernel").
 
-        Scopes are numbered when the owners of variables are no scopes as they stand; a scope that holds all nodes is the model.
+        Scopes are numbered when the owners of variables are no scopes as they stand; a scope that holds all nodes is
+        the model.
         """
         paths = [path for path in (name.split("/") for name in nodes) if len(path) > 1]
         scopes = {part for path in paths for part in path[:-1]}

@@ -1,6 +1,8 @@
-"""A TensorFlow program ready to be read: nodes, functions, named inputs and outputs, and where variables have their values.
+"""A TensorFlow program ready to be read: nodes, functions, named inputs and outputs, and where variables have their
+values.
 
-A traced Keras model and a SavedModel's signature both become one of these: nothing is frozen or rewritten in TensorFlow.
+A traced Keras model and a SavedModel's signature both become one of these: nothing is frozen or rewritten in
+TensorFlow.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from schema.graph import Shape
 
 @dataclass(frozen=True)
 class Port:
-    """A named input or output. `reference` is TensorFlow's name of the tensor, "Identity:0"; dtype and shape are an input's."""
+    """A named input or output. `reference` is TensorFlow's name of the tensor, "Identity:0"; dtype and shape are an
+    input's.
+    """
 
     name: str
     reference: str
@@ -29,8 +33,9 @@ class Port:
 class Program:
     """What `graph_reader.read` reads.
 
-    nodes: NodeDefs of the outermost graph. functions: FunctionDefs by name. variables: for each node that stands for a variable
-    (a VarHandleOp, a captured placeholder), what gives its value; other captured placeholders are in `captured`, with their value.
+    nodes: NodeDefs of the outermost graph. functions: FunctionDefs by name. variables: for each node that stands for
+    a variable (a VarHandleOp, a captured placeholder), what gives its value; other captured placeholders are in
+    `captured`, with their value.
     """
 
     nodes: Sequence[Any]

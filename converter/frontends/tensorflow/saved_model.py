@@ -34,8 +34,8 @@ NAMELESS = frozenset(("Const", "Placeholder", "ReadVariableOp", "Identity", "NoO
 def load(folder: Path, signature: str | None = None) -> Program:
     """The program behind a signature (default: serving_default, or the only one there is).
 
-    Raises ConversionError for a folder that is no SavedModel, FormatError for one that is damaged, InputError for a signature
-    that it does not have.
+    Raises ConversionError for a folder that is no SavedModel, FormatError for one that is damaged, InputError for a
+    signature that it does not have.
     """
     meta = _inference_graph(folder)
     name, entry = _signature(folder, meta.signature_def, signature)
@@ -118,7 +118,9 @@ def _variables(folder: Path, meta: Any, nodes: Mapping[str, Any]) -> dict[str, C
 
 
 def _keras_metadata(folder: Path) -> list[dict[str, Any]]:
-    """Descriptions of a tf_keras model and its layers, outermost first; [] where the file is absent or of another format."""
+    """Descriptions of a tf_keras model and its layers, outermost first; [] where the file is absent or of another
+    format.
+    """
     path = folder / "keras_metadata.pb"
     if not path.is_file():
         return []

@@ -1,7 +1,8 @@
 """Names and order of a signature's inputs and outputs.
 
-A signature is a map, without order; the function behind it has the order in which the model declares its inputs and outputs. Keras 3 calls
-outputs "output_0", "output_1": there the layers that compute them give the names, which are those that the model object has.
+A signature is a map, without order; the function behind it has the order in which the model declares its inputs and
+outputs. Keras 3 calls outputs "output_0", "output_1": there the layers that compute them give the names, which are
+those that the model object has.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def declared_order(entry: Any, nodes: Mapping[str, Any], functions: Mapping[str,
 
 
 def layer_outputs(program: Program, nodes: Mapping[str, Any], declared: Sequence[str]) -> list[Port]:
-    """The program's outputs in the `declared` order if it names them all; numbered ones renamed by the layers that compute them."""
+    """The program's outputs in the `declared` order if it names them all; numbered ones renamed by the layers that
+    compute them.
+    """
     by_name = {port.name: port for port in program.outputs}
     if set(declared) == set(by_name) and len(declared) == len(by_name):
         return [by_name[name] for name in declared]

@@ -35,7 +35,10 @@ LAYERS = {
         IMAGE,
         lambda L: L.Conv2DTranspose(3, 3, strides=2, padding="same", output_padding=1),
     ),
-    "conv2d_transpose_output_padding_valid": (IMAGE, lambda L: L.Conv2DTranspose(3, 3, strides=2, output_padding=(0, 1))),
+    "conv2d_transpose_output_padding_valid": (
+        IMAGE,
+        lambda L: L.Conv2DTranspose(3, 3, strides=2, output_padding=(0, 1)),
+    ),
     "conv3d_transpose": (VOLUME, lambda L: L.Conv3DTranspose(3, 3, strides=2, padding="same")),
     "max_pooling1d": (LINE, lambda L: L.MaxPooling1D(3, 2, padding="same")),
     "average_pooling1d": (LINE, lambda L: L.AveragePooling1D(2)),
@@ -101,8 +104,8 @@ LAYERS = {
 }
 ACTIVATIONS = """elu selu gelu swish relu6 hard_sigmoid softplus softsign mish exponential sigmoid tanh softmax linear
     log_softmax""".split()
-KERAS_3_ACTIVATIONS = """hard_silu hard_swish silu leaky_relu celu glu hard_tanh hard_shrink soft_shrink tanh_shrink squareplus
-    sparse_plus log_sigmoid""".split()
+KERAS_3_ACTIVATIONS = """hard_silu hard_swish silu leaky_relu celu glu hard_tanh hard_shrink soft_shrink tanh_shrink
+    squareplus sparse_plus log_sigmoid""".split()
 MERGES = {
     "add": lambda L: L.Add(),
     "subtract": lambda L: L.Subtract(),

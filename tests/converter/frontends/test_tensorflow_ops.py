@@ -10,14 +10,17 @@ from converter.frontends.tensorflow.program import Port, Program
 from schema import evaluate
 from schema.errors import UnsupportedError
 
-F, I, B = np.float32, np.int32, np.bool_
+F, INT = np.float32, np.int32
 
 
 def read(function, *specs):
     concrete = tf.function(function).get_concrete_function(*specs)
     definition = concrete.graph.as_graph_def()
     captured = {inside.name.split(":")[0]: outside.numpy() for outside, inside in concrete.graph.captures}
-    inputs = [Port(t.op.name, t.name, np.dtype(t.dtype.as_numpy_dtype), t.shape.as_list()) for t in concrete.inputs[: len(specs)]]
+    inputs = [
+        Port(t.op.name, t.name, np.dtype(t.dtype.as_numpy_dtype), t.shape.as_list())
+        for t in concrete.inputs[: len(specs)]
+    ]
     outputs = [Port(f"y{i}", t.name) for i, t in enumerate(concrete.outputs)]
     functions = {f.signature.name: f for f in definition.library.function}
     return graph_reader.read(Program(definition.node, functions, inputs, outputs, LayerNames(), captured=captured))
@@ -39,8 +42,8 @@ def draw(*shape, dtype=F):
     return rng.normal(0, 2, shape).astype(dtype) if dtype == F else rng.integers(0, 4, shape).astype(dtype)
 
 
-UNARY = """abs negative sign exp expm1 square sin cos floor round erf sigmoid tanh softsign softplus relu relu6 elu selu zeros_like
-    ones_like is_nan is_finite tan""".split()
+UNARY = """abs negative sign exp expm1 square sin cos floor round erf sigmoid tanh softsign softplus relu relu6 elu selu
+    zeros_like ones_like is_nan is_finite tan""".split()
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -66,7 +69,7 @@ def test_binary_broadcasts(name):
 
 
 def test_logic():
-    a, b = draw(2, 4, dtype=I) > 1, draw(4, dtype=I) > 1
+    a, b = draw(2, 4, dtype=INT) > 1, draw(4, dtype=INT) > 1
     check(lambda a, b: [tf.logical_and(a, b), tf.logical_or(a, b), tf.logical_not(a), tf.math.logical_xor(a, b)], a, b)
     check(lambda a: [tf.reduce_any(a, 1), tf.reduce_all(a, 0, keepdims=True)], a)
 
@@ -87,8 +90,8 @@ def test_running_sums():
 
 @pytest.mark.parametrize(
     "equation",
-    """abc,cd->abd abc,cde->abde abcd,cde->abe bij,bjk->bik bhqd,bhkd->bhqk bqhd,bkhd->bhqk bhqk,bkhd->bqhd ij,kj->ki i,j->ij
-    bi,bi->b abc,abc->c bij,kj->bki ...ij,jk->...ik ab,ab->ab abc,bd->acd ijk,k->ij""".split(),
+    """abc,cd->abd abc,cde->abde abcd,cde->abe bij,bjk->bik bhqd,bhkd->bhqk bqhd,bkhd->bhqk bhqk,bkhd->bqhd ij,kj->ki
+    i,j->ij bi,bi->b abc,abc->c bij,kj->bki ...ij,jk->...ik ab,ab->ab abc,bd->acd ijk,k->ij""".split(),
 )
 def test_einsum_of_two(equation):
     terms = equation.split("->")[0].split(",")
@@ -101,7 +104,11 @@ def test_einsum_of_two(equation):
 
 
 def test_einsum_of_one():
-    check(lambda x: [tf.einsum("abc->ca", x), tf.einsum("abc->cba", x), tf.einsum("abc->", x)], draw(2, 3, 4), tolerance=1e-4)
+    check(
+        lambda x: [tf.einsum("abc->ca", x), tf.einsum("abc->cba", x), tf.einsum("abc->", x)],
+        draw(2, 3, 4),
+        tolerance=1e-4,
+    )
 
 
 def test_einsum_with_a_diagonal_is_refused():
@@ -125,7 +132,7 @@ def test_joining_and_splitting():
 
 
 def test_looking_up():
-    x, i = draw(2, 4, 3), draw(2, 2, dtype=I)
+    x, i = draw(2, 4, 3), draw(2, 2, dtype=INT)
     check(lambda x, i: [tf.gather(x, i, axis=1), tf.gather(x, i, axis=1, batch_dims=1)], x, i)
     check(lambda x, i: tf.gather_nd(x, i // 2), x, i)
     check(lambda i: [tf.one_hot(i, 4), tf.one_hot(i, 3, 5, 1, axis=1)], i)
@@ -186,7 +193,11 @@ def test_channels_first(data_format):
         y = tf.raw_ops.Conv2D(input=x, filter=w, strides=axes, padding="SAME", data_format=data_format)
         y = tf.raw_ops.BiasAdd(value=y, bias=b, data_format=data_format)
         y = tf.raw_ops.MaxPool(
-            input=y, ksize=[1, 1, 2, 2] if first else [1, 2, 2, 1], strides=[1] * 4, padding="VALID", data_format=data_format
+            input=y,
+            ksize=[1, 1, 2, 2] if first else [1, 2, 2, 1],
+            strides=[1] * 4,
+            padding="VALID",
+            data_format=data_format,
         )
         y = tf.raw_ops.FusedBatchNormV3(
             x=y, scale=b, offset=b, mean=b, variance=b * b, is_training=False, data_format=data_format
@@ -201,7 +212,9 @@ def test_explicit_padding():
     x, w = draw(2, 7, 6, 3), draw(3, 3, 3, 4)
     pads = [[0, 0], [2, 1], [0, 2], [0, 0]]
     check(lambda x: tf.nn.conv2d(x, w, 2, pads), x, tolerance=1e-4)
-    check(lambda x: tf.nn.conv2d_transpose(x, draw(3, 3, 4, 3), [2, 12, 11, 4], 2, pads), x, dynamic=False, tolerance=1e-4)
+    check(
+        lambda x: tf.nn.conv2d_transpose(x, draw(3, 3, 4, 3), [2, 12, 11, 4], 2, pads), x, dynamic=False, tolerance=1e-4
+    )
 
 
 @pytest.mark.parametrize("bits", [8, 4])

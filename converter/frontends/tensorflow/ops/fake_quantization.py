@@ -1,8 +1,8 @@
 """Quantization-aware training's ranges: y = dequantize(quantize(x)).
 
-A constant is rounded here. Anything else is quantized and dequantized, which both computes the right numbers and tells the
-quantizer the range. TensorFlow's rule (tensorflow/core/kernels/fake_quant_ops_functor.h, Nudge): the range is moved so
-that zero is one of the integers.
+A constant is rounded here. Anything else is quantized and dequantized, which both computes the right numbers and
+tells the quantizer the range. TensorFlow's rule (tensorflow/core/kernels/fake_quant_ops_functor.h, Nudge): the range
+is moved so that zero is one of the integers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INT8 = np.dtype(np.int8)
 
 @reads("FakeQuantWithMinMaxArgs")
 def fake_quant_args(reading: Reading) -> Result:
-    return _fake_quant(reading, np.float32(reading.attribute("min")), np.float32(reading.attribute("max")))
+    return _fake_quant(reading, np.array(reading.attribute("min")), np.array(reading.attribute("max")))
 
 
 @reads("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
@@ -47,7 +47,9 @@ def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
 
 
 def _nudge(low: np.ndarray, high: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """(scale, zero point) of the range, zero being an integer from `first` to `last`. Float32, as symmetric ranges are ties."""
+    """(scale, zero point) of the range, zero being an integer from `first` to `last`. Float32, as symmetric ranges
+    are ties.
+    """
     low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
     scale = (high - low) / np.float32(last - first)
     scale = np.where(scale > 0, scale, np.float32(1))

@@ -36,7 +36,8 @@ def band_part(reading: Reading) -> Result:
     zero, one = (reading.constant(n, np.int32) for n in (0, 1))
     ends = [size(reading, x, rank - 2 + i) for i in range(2)]
     row, column = (
-        reading.emit("RANGE", zero, end if isinstance(end, Tensor) else reading.constant(end, np.int32), one) for end in ends
+        reading.emit("RANGE", zero, end if isinstance(end, Tensor) else reading.constant(end, np.int32), one)
+        for end in ends
     )
     below = reading.emit("SUB", reading.emit("RESHAPE", row, reading.constant([-1, 1], np.int32)), column)
     inside = []

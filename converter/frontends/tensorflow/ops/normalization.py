@@ -12,8 +12,8 @@ from schema.graph import Tensor
 def fused_batch_norm(reading: Reading) -> Result:
     """x * gamma / sqrt(variance + epsilon) + (beta - mean * gamma / sqrt(variance + epsilon)); the first output alone.
 
-    In training, mean and variance are the batch's own: tf_keras computes LayerNormalization in this way, the other axes folded
-    into channels.
+    In training, mean and variance are the batch's own: tf_keras computes LayerNormalization in this way, the other
+    axes folded into channels.
     """
     x, gamma, beta, mean, variance = reading.tensors()
     if reading.attribute("is_training"):

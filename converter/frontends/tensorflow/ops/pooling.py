@@ -23,8 +23,8 @@ def pool(reading: Reading) -> Result:
 @reads("MaxPoolV2")
 def max_pool_v2(reading: Reading) -> Result:
     """The window and its strides are inputs."""
-    window = reading.spatial_of(reading.value(1, "the window"))
-    return _pool(reading, "MAX_POOL_2D", window, reading.spatial_of(reading.value(2, "the strides")))
+    window = reading.spatial_of(list(reading.value(1, "the window")))
+    return _pool(reading, "MAX_POOL_2D", window, reading.spatial_of(list(reading.value(2, "the strides"))))
 
 
 def _pool(reading: Reading, op: str, window: list[int], strides: list[int]) -> Result:

@@ -14,7 +14,7 @@ from schema import ops
 from schema.errors import UnsupportedError
 from schema.graph import Shape, Tensor
 
-Result = Union[Tensor, "Variable", Sequence[Union[Tensor, None]], None]
+Result = Union[Tensor, "Variable", Sequence[Tensor | None], None]
 READERS: dict[str, Callable[[Reading], Result]] = {}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from converter.frontends.tensorflow.ops.reading import Reading
 from schema.graph import Tensor
 
 INT32 = np.dtype(np.int32)
-Size = Union[int, Tensor]
+Size = int | Tensor
 
 
 def size(reading: Reading, x: Tensor, axis: int) -> Size:
@@ -26,7 +25,9 @@ def size(reading: Reading, x: Tensor, axis: int) -> Size:
 
 
 def reshape(reading: Reading, x: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """x with these sizes, one of which may be -1. One that is unknown is left to RESHAPE, more are packed into a shape."""
+    """x with these sizes, one of which may be -1. One that is unknown is left to RESHAPE, more are packed into a
+    shape.
+    """
     unknown = [i for i, n in enumerate(sizes) if isinstance(n, Tensor)]
     if len(unknown) == 1 and -1 not in sizes:
         sizes = [-1 if isinstance(n, Tensor) else n for n in sizes]
@@ -39,7 +40,9 @@ def reshape(reading: Reading, x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 
 def merge_axes(reading: Reading, x: Tensor, counts: Sequence[int]) -> Tensor:
-    """x with the first counts[0] axes merged into one, the next counts[1] axes, and so on; a count of 0 inserts an axis of 1."""
+    """x with the first counts[0] axes merged into one, the next counts[1] axes, and so on; a count of 0 inserts an
+    axis of 1.
+    """
     if all(count == 1 for count in counts):
         return x
     sizes: list[Size] = []
