@@ -47,7 +47,7 @@ def test_notebook_runs_from_top_to_bottom(repository, tmp_path, monkeypatch, nam
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])]))
     page = nbformat.read(repository / "colab" / f"{name}.ipynb", as_version=4)
 
-    nbclient.NotebookClient(page, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(page, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
 
     outputs = [output for cell in page.cells for output in cell.get("outputs", [])]
     printed = "".join(output.get("text", "") or output.get("data", {}).get("text/plain", "") for output in outputs)
