@@ -41,9 +41,12 @@ class Op:
         raise NotImplementedError(cls.name)
 
     @classmethod
-    def reference(cls, attributes: Any, arrays: Arrays, inputs: Types, outputs: Sequence[TensorType]) -> list[np.ndarray]:
-        """The normative result. `inputs` and `outputs` give the quantization of each; integers follow the TFLite int8 specification.
+    def reference(
+        cls, attributes: Any, arrays: Arrays, inputs: Types, outputs: Sequence[TensorType]
+    ) -> list[np.ndarray]:
+        """The normative result. `inputs` and `outputs` give the quantization of each.
 
+        Integers follow the TFLite int8 specification, bit by bit as LiteRT's reference kernels.
         `outputs` shapes may be unknown; their dtype and quantization are what the result must have.
         """
         raise NotImplementedError(cls.name)

@@ -14,7 +14,6 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from schema import Quantization, TensorType
 from tests.support.litert_options import DTYPES, VERSIONS, options_of
 
-
 NO_REFERENCE_KERNEL = ("CEIL", "ELU", "ROUND")
 """The reference resolver does not know them: these run on LiteRT's usual kernels, without delegates."""
 

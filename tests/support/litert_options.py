@@ -111,7 +111,7 @@ OPTIONS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def options_of(op: str, attributes: Any, shapes: Sequence[tuple[int, ...] | None]) -> tuple[int, Any]:
-    """(type, table) for an operator's builtin options. Raises ValueError for what TFLite cannot say (CLAMP, EXPLICIT)."""
+    """(type, table) of an operator's options. Raises ValueError for what TFLite cannot say (CLAMP, EXPLICIT)."""
     if op not in OPTIONS:
         return tfl.BuiltinOptions.NONE, None
     name, fields = OPTIONS[op]

@@ -89,7 +89,7 @@ def assert_all_parity(
 
 
 def assert_close(ours: np.ndarray, expected: np.ndarray, tolerance: float = 1e-6) -> None:
-    """Floats equal within `tolerance` times the largest finite magnitude; infinities and NaN where they are expected."""
+    """Floats equal within `tolerance` times the largest finite magnitude; infinities and NaN where expected."""
     expected = np.asarray(expected)
     assert ours.shape == expected.shape
     finite = np.isfinite(expected)
