@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
     size, out = (x.shape or ())[1:-1], (output.shape or ())[1:-1]
     kernel, strides = along(attributes, "filter", axes), along(attributes, "stride", axes)
     pads = pad_amounts(attributes, axes, size, kernel)
-    params = {f"{what}_d": 1 for what in ("in", "out", "kernel", "stride")} | {"pad_d": 0}
+    params: dict[str, Any] = {f"{what}_d": 1 for what in ("in", "out", "kernel", "stride")} | {"pad_d": 0}
     for i, axis in enumerate(axes):
         params |= {
             f"in_{axis}": size[i],

@@ -61,10 +61,11 @@ class KernelLibrary:
             missing = [family for family in families if family not in self._loaded]
             objects = {family: self._cache.load(cache_key(family, self.target)) for family in missing}
             cold = [family for family, item in objects.items() if item is None]
-            for i, family in enumerate(cold):
-                self._progress(f"compiling kernels for {self.target.cpu}, once: {family} ({i + 1} of {len(cold)})")
-                objects[family] = self._compile(family)
             for family, item in objects.items():
+                if item is None:
+                    place = f"{cold.index(family) + 1} of {len(cold)}"
+                    self._progress(f"compiling kernels for {self.target.cpu}, once: {family} ({place})")
+                    item = self._compile(family)
                 self._loaded[family] = self._link(family, item)
             return {symbol: address for family in families for symbol, address in self._loaded[family].items()}
 

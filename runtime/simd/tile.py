@@ -51,6 +51,8 @@ def zero_tile(typing_context, vector, rows, columns):
 def row_tile(typing_context, vector, rows, columns, address):
     """A tile whose rows all are the `columns` vectors at `address`."""
     kind = _tile_type(vector, rows, columns)
+    if kind is None:
+        return None
 
     def codegen(context, builder, sig, args):
         loaded = [
@@ -59,7 +61,7 @@ def row_tile(typing_context, vector, rows, columns, address):
         ]
         return _build(builder, kind, [loaded[c] for _ in range(kind.rows) for c in range(kind.columns)])
 
-    return kind and (kind(vector, rows, columns, types.int64), codegen)
+    return kind(vector, rows, columns, types.int64), codegen
 
 
 @intrinsic
