@@ -52,7 +52,7 @@ def test_integer_parity(op, data):
     low, high = (0, 5) if op == "POW" else (-50, 50)
     a, b = (rng.integers(low, high, shape).astype(dtype) for shape in draw(broadcasting()))
     if op in ("DIV", "FLOOR_DIV", "FLOOR_MOD"):
-        b = np.where(b == 0, 7, b)
+        b = np.where(b == 0, dtype.type(7), b)
     attributes = attributes_of(draw, op) if dtype == np.int32 else ops.get(op).Attributes and ArithmeticAttributes()
     assert_parity(op, attributes, [Operand(a), Operand(b)])
 
