@@ -17,9 +17,10 @@ from runtime.lowering.requantization import requantization
 from schema.ops.attributes import activation_range
 from schema.ops.windows import along, pad_amounts
 
-BLOCK_BYTES = 96 * 1024  # of gathered rows, so that they stay in a second-level cache next to a panel of weights
+BLOCK_BYTES = (96 * 1024, 768 * 1024)  # least and most of gathered rows, which stay in a second-level cache
+WEIGHTS_PER_BLOCK = 8  # weights that many times as large as the rows are worth more rows, for which they are read once
 BLOCK_ROWS = 96
-WANTED_TILES = 16  # enough for the workers to share evenly
+WANTED_TILES = 8  # enough for a few workers to share evenly; tiles that share rows gather them again
 TILE_PRODUCTS = 1 << 16  # what makes taking a tile worth it
 
 
@@ -66,7 +67,9 @@ def lower(context: LoweringContext) -> list[Call] | None:
     channels, groups = windows.out // windows.groups, windows.groups
     panels = panel_count(channels, kernel.width)
     row_bytes = 0 if windows.in_memory and dtype == "float32" else round_up(windows.depth * item, 4)
-    block, tile_panels = _tiling(rows, groups, panels, windows.depth * channels // panels, row_bytes, kernel.rows)
+    room = min(max(channels * windows.depth * item // WEIGHTS_PER_BLOCK, BLOCK_BYTES[0]), BLOCK_BYTES[1])
+    most = BLOCK_ROWS if row_bytes == 0 else min(BLOCK_ROWS, max(kernel.rows, room // row_bytes))
+    block, tile_panels = _tiling(rows, most, groups, panels, windows.depth * channels // panels, kernel.rows)
     params = {
         "input": context.input(where.x),
         "output": context.output(),
@@ -188,15 +191,17 @@ def _int8_values(context: LoweringContext, where: Operands, kernel: Kernel, wind
     }
 
 
-def _tiling(rows: int, groups: int, panels: int, products: int, row_bytes: int, step: int) -> tuple[int, int]:
-    """(rows, panels) of a tile. products: of one row with one panel; step: rows that a kernel computes at once."""
-    most = BLOCK_ROWS if row_bytes == 0 else min(BLOCK_ROWS, max(step, BLOCK_BYTES // row_bytes))
+def _tiling(rows: int, most: int, groups: int, panels: int, products: int, step: int) -> tuple[int, int]:
+    """(rows, panels) of a tile, at most `most` rows.
+
+    products: of one row with one panel; step: rows that a kernel computes at once.
+    """
     blocks = -(-rows // most)
     # Blocks of equal size; then, while there are too few tiles, smaller ones and fewer panels in each.
     wanted = -(-WANTED_TILES // groups)
     worth = max(1, rows * panels * products // TILE_PRODUCTS)
-    blocks = max(blocks, min(wanted, worth, rows // step))
-    block = min(rows, round_up(-(-rows // blocks), step))
-    blocks = -(-rows // block)
     shares = min(panels, max(1, min(wanted, worth) // blocks))
+    if blocks * shares < min(wanted, worth):
+        blocks = max(blocks, min(wanted, worth, rows // step))
+    block = min(rows, round_up(-(-rows // blocks), step))
     return block, -(-panels // shares)
