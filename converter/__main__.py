@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --explain
   python -m converter model.h5 out.xnn --custom-objects my_package.layers
   python -m converter saved_model/ out.xnn --signature serve --quantize float16
+  python -m converter model.tflite out.xnn
 
 calibration files hold some hundred typical samples on axis 0: a .npy for one input, a .npz with one array for each
 input, named as the input (numpy.savez("calib.npz", image=x)).
@@ -29,18 +30,23 @@ input, named as the input (numpy.savez("calib.npz", image=x)).
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m converter",
-        description="Convert a Keras model (SavedModel folder, .keras or .h5 file) to an .xnn file.",
+        description="Convert a Keras model (SavedModel folder, .keras or .h5 file) or a .tflite file to an .xnn file.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("source", metavar="SOURCE", help="SavedModel folder, .keras or .h5 file")
+    add("source", metavar="SOURCE", help="SavedModel folder, .keras, .h5 or .tflite file")
     add(
         "output",
         metavar="OUTPUT.xnn",
         help="the file to write; one that is there is replaced once the new one is whole",
     )
-    add("--quantize", choices=METHODS, default="none", help="int8 needs --calibration; float16 halves the weights")
+    add(
+        "--quantize",
+        choices=METHODS,
+        default="none",
+        help="int8 needs --calibration; float16 halves the weights; default: as the source is",
+    )
     add("--calibration", metavar="FILE", help=".npy or .npz file of samples that int8 takes its ranges from")
     add("--observer", choices=OBSERVERS, default=quantization.DEFAULT_OBSERVER, help="how ranges are taken")
     add(
@@ -48,7 +54,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         choices=("float32", "int8"),
         help="dtype of inputs and outputs of an int8 model (default: float32)",
     )
-    add("--signature", metavar="NAME", help="the SavedModel's signature (default: serving_default, or the only one)")
+    add("--signature", metavar="NAME", help="the source's signature (default: serving_default, or the only one)")
     add(
         "--custom-objects",
         metavar="MODULE",

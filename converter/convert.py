@@ -11,6 +11,7 @@ from typing import Any
 import schema
 from converter import frontends, progress
 from converter import quantize as quantization
+from converter.integers import computes_integers
 from converter.passes import manager
 from converter.report import Report
 from schema.command_line import replacing
@@ -48,11 +49,12 @@ def convert(
 ) -> Result:
     """Convert a model.
 
-    source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras or an .h5 file.
-    quantize: "none" (float32), "int8" (needs calibration) or "float16" (weights).
+    source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras, an .h5 or a
+        .tflite file (or the bytes of the last).
+    quantize: "none" (as the source is), "int8" (needs calibration) or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
         such as a tf.data.Dataset.
-    signature: of a SavedModel, by default "serving_default" or the only one.
+    signature: of a SavedModel or a .tflite file, by default "serving_default" or the only one.
     io_dtype: "int8" makes float inputs and outputs int8; None and "float32" keep them.
     custom_objects: classes and functions by name that a .keras or .h5 file needs, or the module that defines them.
     observer: how int8 ranges are taken from the calibration data: "minmax", "percentile" or "entropy".
@@ -64,6 +66,11 @@ def convert(
     with progress.shown() as display:
         with display.stage("reading the model"):
             graph = frontends.read(source, signature, custom_objects)
+        integers = computes_integers(graph)
+        if integers and quantize != "none":
+            raise InputError(
+                f"{_describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
+            )
         with display.stage("rewriting the graph"):
             explanation = manager.optimize(graph, display.detail)
         report = None
@@ -74,7 +81,7 @@ def convert(
                 )
         with display.stage("writing the file"):
             data = schema.write(schema.Model([graph], producer=f"xnn {__version__}"))
-    return Result(data, Report(_describe(source), len(data), graph, explanation, report, display.seconds))
+    return Result(data, Report(_describe(source), len(data), graph, explanation, report, display.seconds, integers))
 
 
 def require_writable(target: Path) -> None:
@@ -97,4 +104,6 @@ def _check(quantize: str, calibration: Any, io_dtype: str | None) -> None:
 
 
 def _describe(source: Any) -> str:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return f"a .tflite file of {len(source)} bytes"
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"model '{getattr(source, 'name', source)}'"

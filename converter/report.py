@@ -30,7 +30,9 @@ class Layer:
 
 @dataclass
 class Report:
-    """bytes: of the whole file. nodes: how many. seconds: by stage. quantization is None for a float model."""
+    """bytes: of the whole file. nodes: how many. seconds: by stage. quantization: what was done, None for nothing.
+    integer_source: whether the source was quantized already.
+    """
 
     source: str
     bytes: int
@@ -38,6 +40,7 @@ class Report:
     explanation: Explanation = field(repr=False)
     quantization: QuantizationReport | None = field(default=None, repr=False)
     seconds: dict[str, float] = field(default_factory=dict)
+    integer_source: bool = False
 
     @property
     def nodes(self) -> int:
@@ -64,7 +67,8 @@ class Report:
 
     def summary(self) -> str:
         """One line."""
-        kind = "float32" if self.quantization is None else self.quantization.method
+        kind = "quantized as its source" if self.integer_source else "float32"
+        kind = kind if self.quantization is None else self.quantization.method
         seconds = sum(self.seconds.values())
         return f"{self.bytes} bytes, {self.nodes} nodes, {kind}, converted in {seconds:.1f} s"
 

@@ -19,8 +19,10 @@ from schema.graph import Graph
 
 GROUP = "xnn.frontends"
 TENSORFLOW = "converter.frontends.tensorflow"
-SUFFIXES = {".keras": TENSORFLOW, ".h5": TENSORFLOW, ".hdf5": TENSORFLOW}
-KNOWN = "a SavedModel folder, a .keras or an .h5 file"
+TFLITE = "converter.frontends.tflite"
+SUFFIXES = {".keras": TENSORFLOW, ".h5": TENSORFLOW, ".hdf5": TENSORFLOW, ".tflite": TFLITE}
+TFLITE_IDENTIFIER = b"TFL3"
+KNOWN = "a SavedModel folder, a .keras, .h5 or .tflite file"
 
 
 def read(source: Any, signature: str | None = None, custom_objects: Mapping[str, Any] | str | None = None) -> Graph:
@@ -34,6 +36,8 @@ def read(source: Any, signature: str | None = None, custom_objects: Mapping[str,
 
 def reader_of(source: Any) -> Callable[..., Graph]:
     """The function that reads the source."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return import_module(TFLITE).read
     if not isinstance(source, (str, os.PathLike)):
         return import_module(TENSORFLOW).read
     path = Path(source)
@@ -47,6 +51,14 @@ def reader_of(source: Any) -> Callable[..., Graph]:
     for entry in entry_points(group=GROUP):
         if f".{entry.name}" == suffix:
             return entry.load()
+    if path.is_file() and _identifier(path) == TFLITE_IDENTIFIER:
+        return import_module(TFLITE).read
     if path.name == "saved_model.pb":
         raise UnsupportedError(f"{path} is part of a SavedModel: give its folder, {path.parent}")
     raise UnsupportedError(f"{path}: nothing here reads {suffix or 'such'} files; give {KNOWN}")
+
+
+def _identifier(path: Path) -> bytes:
+    """What a FlatBuffers file says it is."""
+    with path.open("rb") as file:
+        return file.read(8)[4:]

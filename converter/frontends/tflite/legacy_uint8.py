@@ -1,0 +1,87 @@
+"""Old models of uint8 as int8: a quantized number q with zero point z becomes q - 128 with zero point z - 128.
+
+Both stand for the same real number, and TFLite's kernels for the two dtypes do the same arithmetic on q - z. The few
+ops that round uint8 in their own way stay uint8 (NATIVE). QUANTIZE nodes, which only subtract or add the 128, stand
+between the two, and at the model's inputs and outputs, which keep their dtype.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from schema import ops
+from schema.graph import Constant, Graph, Node, Tensor
+from schema.quantization import Quantization
+
+UINT8, INT8 = np.dtype(np.uint8), np.dtype(np.int8)
+OFFSET = 128
+NATIVE = frozenset("AVERAGE_POOL_2D L2_NORMALIZATION CONCATENATION RESIZE_BILINEAR CAST".split())
+"""Means round halves up, vectors are normalized in other steps, joined tensors and resized images are rounded in
+float32; CAST takes numbers for what they are."""
+
+
+def rewrite(graph: Graph) -> None:
+    """Change the graph in place. Its inputs and outputs, and graphs without quantized uint8, stay as they are."""
+    if any(_is_legacy(tensor) for tensor in graph.tensors()):
+        _Rewriting(graph).run()
+
+
+def _is_legacy(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.dtype == UINT8 and tensor.quantization is not None
+
+
+class _Rewriting:
+    """native: uint8 tensors that are computed as such. twins: the int8 tensor of a uint8 one."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.native: set[Tensor] = set(graph.inputs)
+        self.twins: dict[Tensor, Tensor] = {}
+        self.nodes: list[Node] = []
+
+    def run(self) -> None:
+        for node in self.graph.nodes:
+            self._node(node)
+            self.nodes.append(node)
+        for tensor, name in zip(self.graph.outputs, self.graph.output_names, strict=True):
+            if _is_legacy(tensor):
+                self._as_uint8(tensor, name)
+        self.graph.nodes = self.nodes
+
+    def _node(self, node: Node) -> None:
+        operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None and tensor.dtype == UINT8]
+        if node.op in NATIVE or not all(map(_is_legacy, operands)):
+            node.inputs = [self._as_uint8(t, node.name) if _is_legacy(t) else t for t in node.inputs]
+            self.native.update(node.outputs)
+            return
+        node.inputs = [self._as_int8(t, node.name) if _is_legacy(t) else t for t in node.inputs]
+        if node.op == "QUANTIZE" and _is_legacy(node.outputs[0]):
+            node.attributes = dataclasses.replace(node.attributes, dtype=INT8)
+        node.outputs = [self._twin(t) if _is_legacy(t) else t for t in node.outputs]
+
+    def _twin(self, tensor: Tensor) -> Tensor:
+        quantization = tensor.quantization
+        shifted = Quantization(quantization.scale, quantization.zero_point - OFFSET, quantization.axis)
+        twin = self.twins[tensor] = Tensor(tensor.name, INT8, tensor.shape, shifted)
+        return twin
+
+    def _as_int8(self, tensor: Tensor, name: str) -> Tensor:
+        if tensor not in self.twins:
+            twin = self._twin(tensor)
+            if tensor.is_constant:
+                twin.set_constant(Constant((tensor.value.astype(np.int16) - OFFSET).astype(INT8)))
+            else:
+                self._quantize(tensor, twin, name)
+        return self.twins[tensor]
+
+    def _as_uint8(self, tensor: Tensor, name: str) -> Tensor:
+        if tensor not in self.native and not tensor.is_constant:
+            self._quantize(self.twins[tensor], tensor, name)
+            self.native.add(tensor)
+        return tensor
+
+    def _quantize(self, source: Tensor, target: Tensor, name: str) -> None:
+        attributes = ops.get("QUANTIZE").Attributes(target.dtype)  # type: ignore[misc]
+        self.nodes.append(Node("QUANTIZE", [source], [target], attributes, name))
