@@ -18,6 +18,16 @@ def constant(name: str, array: np.ndarray) -> Tensor:
     return Tensor.from_array(name, np.asarray(array))
 
 
+def like(tensor: Tensor, array: np.ndarray) -> Tensor:
+    """A constant that holds a constant's elements in another shape or order. It keeps the quantization."""
+    return Tensor.from_array(tensor.name, np.ascontiguousarray(array), tensor.quantization)
+
+
+def varies_by_channel(tensor: Tensor | None) -> bool:
+    """Whether an axis of the tensor has a scale for each index: it cannot be moved or split."""
+    return tensor is not None and tensor.quantization is not None and tensor.quantization.per_channel
+
+
 def value_of(tensor: Tensor | None) -> np.ndarray | None:
     """The value of a constant, None for a tensor that is computed or left out."""
     return None if tensor is None else tensor.value

@@ -14,6 +14,7 @@ import numpy as np
 from schema import ops
 from schema.graph import Constant, Graph, Node, Tensor, types_of
 from schema.inference import FOLD_LIMIT
+from schema.quantization import Quantization
 
 
 class Rewriter:
@@ -61,16 +62,23 @@ class Rewriter:
     # ---- editing ----
 
     def add(
-        self, op: str, inputs: Sequence[Tensor | None], attributes: Any = None, *, before: Node, name: str | None = None
+        self,
+        op: str,
+        inputs: Sequence[Tensor | None],
+        attributes: Any = None,
+        *,
+        before: Node,
+        name: str | None = None,
+        quantization: Quantization | None = None,
     ) -> Tensor:
         """A new node with one output, placed before another; returns its output, with the inferred type.
 
-        name: the layer's, by default that of `before`.
+        name: the layer's, by default that of `before`. quantization: the output's.
         """
         name = before.name if name is None else name
         values = [None if tensor is None or not _is_small(tensor) else tensor.value for tensor in inputs]
         (kind,) = ops.get(op).infer(attributes, types_of(inputs), values)
-        output = Tensor(f"{name}/{op.lower()}", kind.dtype, kind.shape)
+        output = Tensor(f"{name}/{op.lower()}", kind.dtype, kind.shape, quantization)
         node = Node(op, list(inputs), [output], attributes, name)
         self._before.setdefault(before, []).append(node)
         self._register(node)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from converter.constants import constant, value_of
+from converter.constants import constant, like, value_of, varies_by_channel
 from converter.elementwise import BINARY, POINTWISE
 from converter.rewriter import Rewriter, layer
 from converter.sizes import values
@@ -96,14 +96,16 @@ def _target(shapes: SymbolicShapes, tensor: Tensor) -> np.ndarray | None:
 
 
 def _private_reshape(rewriter: Rewriter, tensor: Tensor | None, reader: Node) -> Node | None:
-    """The reshape that makes the tensor for this reader alone."""
+    """The reshape that makes the tensor for this reader alone, whose result could be reshaped as well."""
     node = rewriter.producer(tensor, *RESHAPES)
-    return node if node is not None and tensor is not None and rewriter.only_consumer(tensor) is reader else None
+    if node is None or tensor is None or varies_by_channel(tensor) or varies_by_channel(reader.outputs[0]):
+        return None
+    return node if rewriter.only_consumer(tensor) is reader else None
 
 
 def _swap(rewriter: Rewriter, shapes: SymbolicShapes, node: Node, reshape: Node, inputs: list[Tensor | None]) -> str:
     """The node on these inputs, and behind it the reshape in the node's place."""
-    inner = rewriter.add(node.op, inputs, node.attributes, before=node)
+    inner = rewriter.add(node.op, inputs, node.attributes, before=node, quantization=node.outputs[0].quantization)
     shapes.assign(inner, shapes.dims(reshape.inputs[0]))
     line = f"{layer(reshape)}: {reshape.op} moved behind {layer(node)} ({node.op})"
     rewriter.rewrite(node, reshape.op, [inner, *reshape.inputs[1:]], reshape.attributes, reshape.name)
@@ -121,13 +123,13 @@ def _sink_constant(rewriter: Rewriter, shapes: SymbolicShapes, node: Node) -> st
         if reshape is None or value is None or (node.op == "PRELU" and index):
             continue
         x, out, fixed = reshape.inputs[0], reshape.outputs[0], node.inputs[1 - index]
-        if x is None or fixed is None or not shapes.same(out, node.outputs[0]):
+        if x is None or fixed is None or varies_by_channel(fixed) or not shapes.same(out, node.outputs[0]):
             continue
         moved = _through(value, out.shape, x.shape)
         if moved is None:
             continue
         inputs: list[Tensor | None] = [x, x]
-        inputs[1 - index] = fixed if moved.shape == value.shape else constant(fixed.name, moved)
+        inputs[1 - index] = fixed if moved.shape == value.shape else like(fixed, moved)
         return _swap(rewriter, shapes, node, reshape, inputs)
     return None
 
@@ -185,7 +187,8 @@ def _sink_beside_expanded(rewriter: Rewriter, shapes: SymbolicShapes, node: Node
             continue
         if not shapes.same(y, node.outputs[0]):
             continue
-        other = rewriter.add("EXPAND_DIMS", expanded.inputs, before=node, name=expanded.name)
+        quantization = expanded.outputs[0].quantization
+        other = rewriter.add("EXPAND_DIMS", expanded.inputs, before=node, name=expanded.name, quantization=quantization)
         inputs: list[Tensor | None] = [other, other]
         inputs[index] = a
         return _swap(rewriter, shapes, node, squeeze, inputs)
@@ -205,7 +208,8 @@ def _sink_dense(rewriter: Rewriter, shapes: SymbolicShapes, node: Node) -> str |
     target = _target(shapes, node.outputs[0])
     if target is None:
         return None
-    inner = rewriter.add(node.op, [x, *node.inputs[1:]], node.attributes, before=node)
+    inputs = [x, *node.inputs[1:]]
+    inner = rewriter.add(node.op, inputs, node.attributes, before=node, quantization=node.outputs[0].quantization)
     shapes.assign(inner, (*before[:-1], out[-1]))
     line = f"{layer(reshape)}: {reshape.op} moved behind {layer(node)} ({node.op})"
     rewriter.rewrite(node, "RESHAPE", [inner, constant(f"{reshape.name}/shape", target)], None, reshape.name)

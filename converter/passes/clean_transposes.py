@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from converter.constants import constant, value_of
+from converter.constants import constant, like, value_of, varies_by_channel
 from converter.elementwise import BINARY, POINTWISE
 from converter.passes.normalize_reductions import REDUCTIONS
 from converter.rewriter import Rewriter, layer
@@ -45,6 +45,8 @@ def _before(rewriter: Rewriter, tensor: Tensor | None, reader: Node) -> tuple[Te
     node = rewriter.producer(tensor, "TRANSPOSE")
     if node is None or tensor is None or rewriter.only_consumer(tensor) is not reader:
         return None
+    if varies_by_channel(tensor) or varies_by_channel(reader.outputs[0]):
+        return None
     x, perm = node.inputs[0], _perm(node)
     return None if x is None or perm is None else (x, perm)
 
@@ -53,7 +55,7 @@ def _swap(rewriter: Rewriter, node: Node, inputs: list[Tensor | None], perm: Per
     """The node on these inputs, and behind it, in its place, the transpose."""
     attributes = node.attributes if attributes is ... else attributes
     line = f"{layer(node)}: TRANSPOSE moved behind {node.op}"
-    inner = rewriter.add(node.op, inputs, attributes, before=node)
+    inner = rewriter.add(node.op, inputs, attributes, before=node, quantization=node.outputs[0].quantization)
     order = constant(f"{node.name}/perm", np.array(perm, np.int32))
     rewriter.rewrite(node, "TRANSPOSE", [inner, order], None)
     return line
@@ -103,10 +105,12 @@ def _binary(rewriter: Rewriter, node: Node) -> str | None:
             or (node.op == "PRELU" and index)
         ):
             continue
+        if varies_by_channel(fixed):
+            continue
         x, perm = read
         full = value.reshape((1,) * (len(perm) - value.ndim) + value.shape).transpose(_inverse(perm))
         inputs: list[Tensor | None] = [x, x]
-        inputs[1 - index] = fixed if value.size == 1 else constant(fixed.name, np.ascontiguousarray(full))
+        inputs[1 - index] = fixed if value.size == 1 else like(fixed, full)
         return _swap(rewriter, node, inputs, perm)
     return None
 

@@ -46,7 +46,10 @@ def _take_in(rewriter: Rewriter, node: Node, index: int, name: str) -> bool:
         return False
     if rest != sorted(rest):
         order = constant(f"{transpose.name}/perm", np.array(rest, np.int32))
-        operand = rewriter.add("TRANSPOSE", [operand, order], before=node, name=transpose.name)
+        quantization = transpose.outputs[0].quantization
+        operand = rewriter.add(
+            "TRANSPOSE", [operand, order], before=node, name=transpose.name, quantization=quantization
+        )
     inputs = list(node.inputs)
     inputs[index] = operand
     turned = dataclasses.replace(node.attributes, **{name: not getattr(node.attributes, name)})

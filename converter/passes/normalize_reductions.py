@@ -98,6 +98,6 @@ def _keep_dims(rewriter: Rewriter, shapes: SymbolicShapes, node: Node, reduced: 
     if sizes.count(None) > 1:
         return False
     target = np.array([-1 if size is None else size for size in sizes], np.int32)
-    inner = rewriter.add(node.op, node.inputs, attributes, before=node)
+    inner = rewriter.add(node.op, node.inputs, attributes, before=node, quantization=output.quantization)
     rewriter.rewrite(node, "RESHAPE", [inner, constant(f"{node.name}/shape", target)], None)
     return True

@@ -117,6 +117,19 @@ def _rewrite(rewriter: Rewriter, match: Match, attributes) -> None:
     if match.expand is None or match.squeeze is None:
         rewriter.rewrite(join, conv.op, [x, *conv.inputs[1:]], attributes, conv.name)
         return
-    expanded = rewriter.add("EXPAND_DIMS", [x, match.expand.inputs[1]], before=join, name=match.expand.name)
-    out = rewriter.add(conv.op, [expanded, *conv.inputs[1:]], attributes, before=join, name=conv.name)
+    expanded = rewriter.add(
+        "EXPAND_DIMS",
+        [x, match.expand.inputs[1]],
+        before=join,
+        name=match.expand.name,
+        quantization=match.expand.outputs[0].quantization,
+    )
+    out = rewriter.add(
+        conv.op,
+        [expanded, *conv.inputs[1:]],
+        attributes,
+        before=join,
+        name=conv.name,
+        quantization=conv.outputs[0].quantization,
+    )
     rewriter.rewrite(join, "SQUEEZE", [out], match.squeeze.attributes, match.squeeze.name)
