@@ -57,11 +57,17 @@ class Inference:
             return None
         return tensor.value if tensor.is_constant else self.values.get(tensor)
 
+    def small_value(self, tensor: Tensor | None) -> np.ndarray | None:
+        """The value, but not of constants of weights' size: inference needs none, and expanding them takes time."""
+        if tensor is not None and tensor.is_constant and _count(tensor.type) > FOLD_LIMIT:
+            return None
+        return self.value(tensor)
+
     def elements(self, tensor: Tensor | None) -> tuple[np.ndarray, np.ndarray] | None:
         """(value, known) of a tensor of which something is known."""
         if tensor is None:
             return None
-        value = self.value(tensor)
+        value = self.small_value(tensor)
         return self.partial.get(tensor) if value is None else (value, np.ones(value.shape, bool))
 
 
@@ -106,7 +112,7 @@ def infer_node(node: Node, result: Inference) -> None:
         if tensor is not None and tensor not in result.types:
             result.types[tensor] = tensor.type
     types = [None if tensor is None else result.types[tensor] for tensor in node.inputs]
-    values = [result.value(tensor) for tensor in node.inputs]
+    values = [result.small_value(tensor) for tensor in node.inputs]
     inferred = op.infer(node.attributes, types, values)
     if len(inferred) != len(node.outputs):
         raise ShapeError(f"{len(node.outputs)} outputs where {len(inferred)} are computed")
@@ -166,8 +172,7 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
     if any(not k.is_static or _count(k) > FOLD_LIMIT for k in inferred):
         return
     given = [v is not None or t is None for v, t in zip(values, node.inputs, strict=True)]
-    small = all(v is None or v.size <= FOLD_LIMIT for v in values)
-    if all(given) and small and node.inputs:
+    if all(given) and node.inputs:
         for tensor, value in zip(node.outputs, op.reference(node.attributes, values, types, inferred), strict=True):
             result.values[tensor] = value
     elif node.op in MOVES:
