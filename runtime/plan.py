@@ -16,12 +16,12 @@ import numpy as np
 
 from runtime.kernels.table import lowering_for
 from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, aligned
-from runtime.memory_planner import plan_memory
+from runtime.memory_planner import Layout, plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
 from runtime.storage import Storage
 from schema import evaluate, fixedpoint, inference, ops
-from schema.errors import ExecutionError, XnnError
+from schema.errors import ExecutionError, MemoryLimitError, XnnError
 from schema.graph import Graph, Node, Shape, Tensor, TensorType
 from schema.inference import Inference, place
 
@@ -47,9 +47,8 @@ class HostStep:
     output_types: list[TensorType] = field(default_factory=list)
 
     def run(self) -> None:
-        results = ops.get(self.node.op).reference(
-            self.node.attributes, self.inputs, self.input_types, self.output_types
-        )
+        op, attributes = ops.get(self.node.op), self.node.attributes
+        results = ops.run(op, attributes, self.inputs, self.input_types, self.output_types)
         for target, result in zip(self.outputs, results, strict=True):
             target[...] = result
 
@@ -64,20 +63,44 @@ class Part:
 
 
 class Plan:
-    """Raises ShapeError, naming the node, where these shapes do not fit the graph."""
+    """Raises ShapeError, naming the node, where these shapes do not fit the graph, and MemoryLimitError where they
+    need more than `memory_limit` bytes at once.
+    """
 
-    def __init__(self, graph: Graph, input_shapes: Sequence[Shape], weights: PackedWeights, requantization: str):
+    def __init__(
+        self,
+        graph: Graph,
+        input_shapes: Sequence[Shape],
+        weights: PackedWeights,
+        requantization: str,
+        memory_limit: int,
+    ):
         self.graph = graph
         self.requantization = requantization
+        self.memory_limit = memory_limit
         self._lock = threading.Lock()
         self.inference = inference.infer(graph, input_shapes)
         static, self.tail = _split(graph, self.inference)
         computed = [node for node in static if any(t not in self.inference.values for t in node.outputs)]
         needed_later = {t for node in self.tail for t in node.inputs if t is not None}
         self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
+        layout = plan_memory(self.storage.requests())
+        self._check_memory(layout.total)
         with fixedpoint.requantization(requantization):
             self.steps = self._lower([n for n in computed if not self.storage.is_view(n)], weights)
-        self._lay_out()
+        self._lay_out(layout)
+
+    def _check_memory(self, total: int) -> None:
+        """Before anything is allocated: a few bytes of a file can ask for any size."""
+        if total <= self.memory_limit:
+            return
+        largest = max(self.storage.lives, key=lambda root: self.storage.lives[root].size)
+        makers = [node for node in self.graph.nodes if largest in node.outputs]
+        place = str(makers[0]) if makers else f"input '{largest.name}'"
+        raise MemoryLimitError(
+            f"{place}: {self.inference.types[largest]} is the largest of the tensors that together take {total} bytes, "
+            f"more than the limit of {self.memory_limit}: use smaller inputs or a larger memory_limit"
+        )
 
     def _lower(self, nodes: list[Node], weights: PackedWeights) -> list[NativeStep | HostStep]:
         steps: list[NativeStep | HostStep] = []
@@ -105,10 +128,9 @@ class Plan:
             step.counts.append(len(calls))
         return steps
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, layout: Layout) -> None:
         """Place every storage in one arena, then turn symbolic addresses into numbers."""
         roots = list(self.storage.lives)
-        layout = plan_memory(self.storage.requests())
         self.arena = aligned(np.zeros(max(layout.total, 1), np.uint8))
         offsets = dict(zip(roots, layout.offsets, strict=True))
         self._views = {t: self._view(t, offsets[root]) for t, root in self.storage.root.items()}
@@ -154,6 +176,8 @@ class Plan:
                     step.run()
             except XnnError as error:
                 raise place(step.node, error) from None
+            except MemoryError as error:
+                raise MemoryLimitError(f"{step.node}: {error}") from None
         else:
             assert step.plan is not None
             step.plan.run(threads)
@@ -186,7 +210,7 @@ class Plan:
         for node in self.tail:
             arrays = [values[t] if t in values else self._known_or_view(t) for t in node.inputs]
             with fixedpoint.requantization(self.requantization):
-                values.update(zip(node.outputs, evaluate.run_node(node, arrays), strict=True))
+                values.update(zip(node.outputs, evaluate.run_node(node, arrays, self.memory_limit), strict=True))
         return values
 
 

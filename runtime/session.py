@@ -15,7 +15,7 @@ from runtime.lowering.base import PackedWeights
 from runtime.plan import Plan
 from runtime.signature import TensorInfo, bind, describe
 from schema import inference
-from schema.errors import InputError
+from schema.errors import InputError, MemoryLimitError
 
 PLANS_KEPT = 8  # sets of input shapes whose plans are kept
 
@@ -27,15 +27,23 @@ class Model:
     Plans are made for each set of input shapes and the most recent are kept. Safe to call from several threads.
     """
 
-    def __init__(self, model: schema.Model, threads: int | None = None):
+    def __init__(self, model: schema.Model, threads: int | None = None, memory_limit: int | None = None):
         if threads is not None and threads < 1:
             raise InputError(f"threads is {threads}; it is 1 or more, or None for what the machine has")
+        if memory_limit is not None and memory_limit < 1:
+            raise InputError(
+                f"memory_limit is {memory_limit}; it is a number of bytes, or None for what the machine has"
+            )
         self._model = model
         self._threads = threads
-        self._weights = PackedWeights()
+        self._memory_limit = physical_memory() if memory_limit is None else memory_limit
+        self._weights = PackedWeights(self._memory_limit)
         self._plans: OrderedDict[tuple, Plan] = OrderedDict()
         self._lock = threading.Lock()
         graph = model.graph
+        constants = sum(inference.size_in_bytes(t.type) for t in graph.tensors() if t.is_constant)
+        if constants > self._memory_limit:
+            raise MemoryLimitError(f"the constants take {constants} bytes, more than the limit of {self._memory_limit}")
         types = inference.infer(graph).types
         self.inputs: list[TensorInfo] = [
             describe(n, t, t.shape) for n, t in zip(graph.input_names, graph.inputs, strict=True)
@@ -78,7 +86,7 @@ class Model:
         with self._lock:
             plan = self._plans.get(shapes)
             if plan is None:
-                plan = Plan(self.graph, shapes, self._weights, self._model.requantization)
+                plan = Plan(self.graph, shapes, self._weights, self._model.requantization, self._memory_limit)
                 self._plans[shapes] = plan
                 if len(self._plans) > PLANS_KEPT:
                     self._plans.popitem(last=False)
@@ -95,10 +103,20 @@ class Model:
         return f"<runtime.Model of {len(self.graph.nodes)} nodes, {', '.join(map(str, self.inputs))}>"
 
 
-def load(source: bytes | str | os.PathLike, threads: int | None = None) -> Model:
+def load(source: bytes | str | os.PathLike, threads: int | None = None, memory_limit: int | None = None) -> Model:
     """The model of an `.xnn` file: its path or its bytes.
 
-    threads: workers of one call; None for what the machine offers (cores, affinity, cgroup quota). Raises
-    FormatError, with the place, for anything that is not a sound file.
+    threads: workers of one call; None for what the machine offers (cores, affinity, cgroup quota). memory_limit: bytes
+    that the tensors of one run, and apart from them the packed weights, may take; None for the machine's memory. A
+    small file can ask for much, so set it where files come from strangers: what needs more raises MemoryLimitError.
+    Raises FormatError, with the place, for anything that is not a sound file.
     """
-    return Model(schema.read(source), threads)
+    return Model(schema.read(source), threads, memory_limit)
+
+
+def physical_memory() -> int:
+    """Bytes of memory that this machine has, 2^40 where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 40

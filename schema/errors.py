@@ -33,3 +33,7 @@ class InputError(XnnError, ValueError):
 
 class ExecutionError(XnnError, RuntimeError):
     """A kernel stopped with a failure while the model ran."""
+
+
+class MemoryLimitError(ExecutionError):
+    """A model asks for more memory than it may have. The message names the layer with the largest tensor."""

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from schema import ops
-from schema.errors import InputError, XnnError
+from schema.errors import InputError, MemoryLimitError, XnnError
 from schema.graph import Graph, Node, Tensor, TensorType
-from schema.inference import place
+from schema.inference import MAX_TENSOR_BYTES, place, size_in_bytes
 
 
-def run_node(node: Node, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
-    """One node on these arrays (None for an optional input left out). Raises XnnErrors that name the node."""
+def run_node(node: Node, arrays: Sequence[np.ndarray | None], memory_limit: int = MAX_TENSOR_BYTES) -> list[np.ndarray]:
+    """One node on these arrays (None for an optional input left out). Raises XnnErrors that name the node,
+    MemoryLimitError for an output of more than `memory_limit` bytes.
+    """
     op = ops.get(node.op)
     types = [
         None if tensor is None or array is None else TensorType(array.shape, array.dtype, tensor.quantization)
@@ -21,8 +23,11 @@ def run_node(node: Node, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray
     ]
     try:
         inferred = op.infer(node.attributes, types, arrays)
+        for kind in inferred:
+            if (size := size_in_bytes(kind)) > memory_limit:
+                raise MemoryLimitError(f"{kind} takes {size} bytes, more than the limit of {memory_limit}")
         outputs = [TensorType(k.shape, k.dtype, t.quantization) for k, t in zip(inferred, node.outputs, strict=True)]
-        return op.reference(node.attributes, arrays, types, outputs)
+        return ops.run(op, node.attributes, arrays, types, outputs)
     except XnnError as error:
         raise place(node, error) from None
 

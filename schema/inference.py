@@ -6,6 +6,7 @@ known).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ FOLD_LIMIT = 1024  # elements: enough for shape arithmetic, never for weights
 # Which input of an op is the shape of its output.
 SHAPE_OPERAND = {"RESHAPE": 1, "BROADCAST_TO": 1, "FILL": 0, "TRANSPOSE_CONV": 0, "CONV_3D_TRANSPOSE": 0}
 # Ops that only move the elements of these inputs: an element's being known moves along.
-MOVES = {
+MOVES: dict[str, tuple[int, ...] | None] = {
     "RESHAPE": (0,),
     "SQUEEZE": (0,),
     "EXPAND_DIMS": (0,),
@@ -130,14 +131,16 @@ def _check_size(kind: TensorType) -> None:
         return
     if len(kind.shape) > MAX_RANK:
         raise ShapeError(f"{len(kind.shape)} dimensions are more than the {MAX_RANK} there may be")
-    size = kind.dtype.itemsize
-    for dim in kind.shape:
-        if dim is not None:
-            if dim < 0:
-                raise ShapeError(f"a dimension of {dim}")
-            size *= max(dim, 1)
+    if any(dim is not None and dim < 0 for dim in kind.shape):
+        raise ShapeError(f"the shape {kind.shape} is negative")
+    size = size_in_bytes(kind)
     if size > MAX_TENSOR_BYTES:
         raise ShapeError(f"{kind} takes {size} bytes")
+
+
+def size_in_bytes(kind: TensorType) -> int:
+    """What the known dimensions come to, those of 0 counted as 1: numpy refuses products beyond 2^63 even then."""
+    return kind.dtype.itemsize * math.prod(max(dim, 1) for dim in kind.shape or () if dim is not None)
 
 
 def _refine(node: Node, inferred: list[TensorType], result: Inference) -> list[TensorType]:
@@ -173,7 +176,7 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
         return
     given = [v is not None or t is None for v, t in zip(values, node.inputs, strict=True)]
     if all(given) and node.inputs:
-        for tensor, value in zip(node.outputs, op.reference(node.attributes, values, types, inferred), strict=True):
+        for tensor, value in zip(node.outputs, ops.run(op, node.attributes, values, types, inferred), strict=True):
             result.values[tensor] = value
     elif node.op in MOVES:
         moved = MOVES[node.op]
@@ -182,14 +185,14 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
         if all(given[i] or elements[i] is not None for i in range(len(given))):
             arrays = [values[i] if e is None else e[0] for i, e in enumerate(elements)]
             masks = [values[i] if e is None else e[1].astype(e[0].dtype) for i, e in enumerate(elements)]
-            out = op.reference(node.attributes, arrays, types, inferred)
-            known = op.reference(node.attributes, masks, types, inferred)
-            for tensor, value, mask in zip(node.outputs, out, known, strict=True):
+            moved_values = ops.run(op, node.attributes, arrays, types, inferred)
+            moved_masks = ops.run(op, node.attributes, masks, types, inferred)
+            for tensor, value, mask in zip(node.outputs, moved_values, moved_masks, strict=True):
                 _record(result, tensor, value, mask.astype(bool))
     elif node.op in ARITHMETIC:
         a, b = (result.elements(t) for t in node.inputs)
         if a is not None and b is not None:
-            value = op.reference(node.attributes, [a[0], b[0]], types, inferred)[0]
+            value = ops.run(op, node.attributes, [a[0], b[0]], types, inferred)[0]
             _record(result, node.outputs[0], value, np.broadcast_to(a[1] & b[1], value.shape))
 
 

@@ -8,6 +8,7 @@ streams.
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from schema.coding.streams import EncodedConstant, Stream
 from schema.errors import FormatError, XnnError
 from schema.flatbuffer import Field, Layout, Reader
 from schema.generated import layout as generated
-from schema.graph import Graph, Model, Node, Tensor
+from schema.graph import Constant, Graph, Model, Node, Tensor
 from schema.ops import attributes as attribute_tables
 from schema.quantization import Quantization
 
 READER_VERSION = 1
+STREAMS = ("values", "codebook", "positions", "channel_scale")
+SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
 LAYOUT = Layout(
     {name: tuple(Field(*f) for f in fields) for name, fields in generated.TABLES.items()},
     {name: (generated.ENUM_TYPES[name], values) for name, values in generated.ENUMS.items()},
@@ -67,13 +70,50 @@ def _read(data: memoryview) -> Model:
         )
     if not raw["graphs"]:
         raise FormatError("the file holds no graph")
-    weights = sections.get(container.WEIGHTS, memoryview(b""))
+    weights = _Weights(sections.get(container.WEIGHTS, memoryview(b"")))
     graphs = [_graph(g, weights, f"graph {i}") for i, g in enumerate(raw["graphs"])]
     metadata = {e["key"] or "": e["value"] or "" for e in raw["metadata"] or []}
     return Model(graphs, raw["requantization"], raw["producer"] or "", metadata)
 
 
-def _graph(raw: dict[str, Any], weights: memoryview, place: str) -> Graph:
+class _Weights:
+    """The weights section: what has been decoded, and how much more may be.
+
+    An element takes at least one bit and is at most 8 bytes wide, but streams can be shared: without a limit a small
+    file could name one stream in each of many constants.
+    """
+
+    def __init__(self, data: memoryview):
+        self.data = data
+        self.left = 64 * len(data) + SHARED_BYTES
+        self.decoded: dict[Any, Constant] = {}
+
+    def constant(self, raw: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype) -> Constant:
+        """One object for all tensors that store the same."""
+        key = (shape, dtype, *((k, tuple(v.items()) if isinstance(v, dict) else v) for k, v in raw.items()))
+        if key not in self.decoded:
+            encoded = self._encoded(raw)
+            self.left -= encoded.dtype.itemsize * math.prod(shape)
+            if self.left < 0:
+                raise FormatError("the constants say far more than the file holds")
+            self.decoded[key] = constant_coding.decode(encoded, shape, dtype)
+        return self.decoded[key]
+
+    def _encoded(self, raw: dict[str, Any]) -> EncodedConstant:
+        streams = {name: self._stream(name, raw[name]) for name in STREAMS}
+        assert streams["values"] is not None  # required by the schema
+        return EncodedConstant(dtypes.TO_NUMPY[raw["dtype"]], nonzeros=raw["nonzeros"], axis=raw["axis"], **streams)
+
+    def _stream(self, name: str, raw: dict[str, Any] | None) -> Stream | None:
+        if raw is None:
+            return None
+        offset, size = raw["offset"], raw["size"]
+        if offset > len(self.data) or size > len(self.data) - offset:
+            raise FormatError(f"{name} are bytes {offset} to {offset + size} of a section of {len(self.data)}")
+        return Stream(self.data[offset : offset + size], raw["coding"], raw["bits"])
+
+
+def _graph(raw: dict[str, Any], weights: _Weights, place: str) -> Graph:
     tensors = [_tensor(t, weights, f"{place}, tensor {i}") for i, t in enumerate(raw["tensors"] or [])]
 
     def pick(index: int, where: str) -> Tensor:
@@ -179,7 +219,7 @@ def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], place:
     return getattr(attribute_tables, raw[0])(**values)
 
 
-def _tensor(raw: dict[str, Any], weights: memoryview, place: str) -> Tensor:
+def _tensor(raw: dict[str, Any], weights: _Weights, place: str) -> Tensor:
     dtype = dtypes.TO_NUMPY[raw["dtype"]]
     shape = None
     if raw["shape"] is not None:
@@ -193,7 +233,7 @@ def _tensor(raw: dict[str, Any], weights: memoryview, place: str) -> Tensor:
         if shape is None or None in shape:
             raise FormatError(f"{place}: a constant of unknown shape")
         try:
-            tensor.constant = constant_coding.decode(_encoded(raw["constant"], weights, place), shape, dtype)
+            tensor.constant = weights.constant(raw["constant"], shape, dtype)
         except FormatError as error:
             raise FormatError(f"{place}: {error}") from None
     return tensor
@@ -220,26 +260,3 @@ def _quantization(raw: dict[str, Any], dtype: np.dtype, shape, place: str) -> Qu
     if (zero_points < limits.min).any() or (zero_points > limits.max).any():
         raise FormatError(f"{place}: a zero point outside of {dtype}")
     return Quantization(scales, zero_points, axis)
-
-
-def _encoded(raw: dict[str, Any], weights: memoryview, place: str) -> EncodedConstant:
-    def stream(name: str) -> Stream | None:
-        s = raw[name]
-        if s is None:
-            return None
-        if s["offset"] > len(weights) or s["size"] > len(weights) - s["offset"]:
-            end = s["offset"] + s["size"]
-            raise FormatError(f"{place}: {name} are bytes {s['offset']} to {end} of a section of {len(weights)}")
-        return Stream(weights[s["offset"] : s["offset"] + s["size"]], s["coding"], s["bits"])
-
-    values = stream("values")
-    assert values is not None  # required by the schema
-    return EncodedConstant(
-        dtypes.TO_NUMPY[raw["dtype"]],
-        values,
-        stream("codebook"),
-        stream("positions"),
-        raw["nonzeros"],
-        stream("channel_scale"),
-        raw["axis"],
-    )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.parameters import ParameterBlock
+from schema.errors import MemoryLimitError
 from schema.graph import Node, Tensor, TensorType
 
 ALIGNMENT = 64
@@ -41,13 +42,21 @@ class Call:
 
 @dataclass
 class PackedWeights:
-    """Arrays that lowerings derive from constants, made once per model and shared by all its plans."""
+    """Arrays that lowerings derive from constants, made once per model and shared by all its plans.
 
+    limit: bytes that all of them may take. Tensors can share what a file stores once, so its size is no bound.
+    """
+
+    limit: int
+    size: int = 0
     arrays: dict[Any, np.ndarray] = field(default_factory=dict)
 
     def get(self, key: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
         if key not in self.arrays:
-            self.arrays[key] = aligned(make())
+            array = self.arrays[key] = aligned(make())
+            self.size += array.nbytes
+            if self.size > self.limit:
+                raise MemoryLimitError(f"the packed weights take more than the limit of {self.limit} bytes")
         return self.arrays[key]
 
 

@@ -7,7 +7,9 @@ from functools import cache
 
 from schema.errors import UnsupportedError
 from schema.generated.layout import ENUMS
-from schema.ops.base import Op
+from schema.ops.base import Op, run
+
+__all__ = ["NAMES", "Op", "get", "run"]
 
 NAMES: tuple[str, ...] = tuple(ENUMS["OpCode"])
 

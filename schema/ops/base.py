@@ -52,6 +52,17 @@ class Op:
         raise NotImplementedError(cls.name)
 
 
+def run(
+    op: type[Op], attributes: Any, arrays: Arrays, inputs: Types, outputs: Sequence[TensorType]
+) -> list[np.ndarray]:
+    """The op's reference, but nothing is computed where all outputs are empty: what a reference allocates on the way
+    follows dimensions, and a hostile file can have any beside a dimension of 0.
+    """
+    if outputs and all(kind.is_static and 0 in (kind.shape or ()) for kind in outputs):
+        return [np.empty([d or 0 for d in kind.shape or ()], kind.dtype) for kind in outputs]
+    return op.reference(attributes, arrays, inputs, outputs)
+
+
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise ShapeError(message)

@@ -50,7 +50,7 @@ def run_guarded(node: Node, inputs: dict[Tensor, np.ndarray], at_end: bool) -> l
     types = [None if t is None else t.type for t in node.inputs]
     outputs = [TensorType(e.shape, e.dtype, t.quantization) for t, e in zip(node.outputs, expected, strict=True)]
     values = [None if t is None else t.value for t in node.inputs]
-    context = LoweringContext(node, types, outputs, values, "TFLITE_DOUBLE", PackedWeights())
+    context = LoweringContext(node, types, outputs, values, "TFLITE_DOUBLE", PackedWeights(1 << 30))
     lower = lowering_for(node.op)
     calls = lower(context) if lower else None
     assert calls, f"no kernel for {node}"
