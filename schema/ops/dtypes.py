@@ -20,6 +20,8 @@ INTEGERS = _set(np.int32, np.int64)
 """Integers that stand for themselves: indices, shapes, counts."""
 QUANTIZED = _set(np.int8)
 """Integers that stand for scale * (integer - zero_point)."""
+LEGACY = _set(np.uint8)
+"""As QUANTIZED, in old models: for the few ops that do not round as they do with int8."""
 AFFINE = _set(np.int8, np.uint8, np.int16)
 """All that QUANTIZE makes and DEQUANTIZE reads; ops that only move such integers take them as well."""
 ACCUMULATORS = _set(np.int32)

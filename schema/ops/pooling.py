@@ -5,6 +5,7 @@ A window's sum or maximum is found one axis after another: for a window of h x w
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
 from schema.ops.base import Op, require
-from schema.ops.dtypes import FLOATS, QUANTIZED, is_quantized, require_dtype
+from schema.ops.dtypes import FLOATS, QUANTIZED, require_dtype
 from schema.ops.windows import along, check_window, output_size, pad_amounts, static_output_size
 
 
@@ -21,6 +22,7 @@ class Pool(Op):
     """What poolings share. `axes` names the spatial axes."""
 
     axes: ClassVar[str]
+    dtypes: ClassVar[Collection[np.dtype]] = FLOATS | QUANTIZED
 
     @classmethod
     def check(cls, attributes):
@@ -32,7 +34,7 @@ class Pool(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, rank = inputs[0], len(cls.axes) + 2
-        require_dtype(cls.name, "input", x, FLOATS | QUANTIZED)
+        require_dtype(cls.name, "input", x, cls.dtypes)
         require(x.rank in (None, rank), f"the input is {x}, not of rank {rank}")
         batch, *size, channels = x.shape or (None,) * rank
         spatial = output_size(attributes, cls.axes, size, along(attributes, "filter", cls.axes))
@@ -41,7 +43,7 @@ class Pool(Op):
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         low, high = activation_range(attributes) if hasattr(attributes, "activation") else (-np.inf, np.inf)
-        if is_quantized(inputs[0]):
+        if arrays[0].dtype.kind in "iu":
             bounds = fixedpoint.activation_bounds(low, high, outputs[0])
             return [np.clip(cls.pool(attributes, arrays[0]), *bounds).astype(arrays[0].dtype)]
         return [np.clip(cls.pool(attributes, arrays[0]), low, high).astype(arrays[0].dtype)]
@@ -86,12 +88,13 @@ class MaxPool(Pool):
 class AveragePool(Pool):
     """The mean of each window's numbers that are not padding.
 
-    int8: the mean of the integers, rounded half away from zero (integer_ops/pooling.h); one scale in and out.
+    int8: the mean of the integers, rounded half away from zero (integer_ops/pooling.h); one scale in and out. So does
+    uint8 (legacy), whose zero lies elsewhere.
     """
 
     @classmethod
     def pool(cls, attributes, x):
-        total = reduce_windows(attributes, cls.axes, x, np.add, np.int64 if x.dtype.kind == "i" else np.float64)
+        total = reduce_windows(attributes, cls.axes, x, np.add, np.int64 if x.dtype.kind in "iu" else np.float64)
         count = np.ones((), np.int64)
         for starts, ends in bounds(attributes, cls.axes, x.shape[1:-1]):
             count = count[..., np.newaxis] * (ends - starts)

@@ -21,6 +21,10 @@ NATIVE = frozenset("AVERAGE_POOL_2D L2_NORMALIZATION CONCATENATION RESIZE_BILINE
 """Means round halves up, vectors are normalized in other steps, joined tensors and resized images are rounded in
 float32; CAST takes numbers for what they are."""
 
+CONVOLUTIONS = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "TRANSPOSE_CONV": (2, 1)}
+"""(input, weights) of ops whose uint8 kernels, unlike those of int8, round the product of the two scales to float32
+(GetQuantizedConvolutionMultipler of kernel_util.cc)."""
+
 
 def rewrite(graph: Graph) -> None:
     """Change the graph in place. Its inputs and outputs, and graphs without quantized uint8, stay as they are."""
@@ -59,7 +63,21 @@ class _Rewriting:
         node.inputs = [self._as_int8(t, node.name) if _is_legacy(t) else t for t in node.inputs]
         if node.op == "QUANTIZE" and _is_legacy(node.outputs[0]):
             node.attributes = dataclasses.replace(node.attributes, dtype=INT8)
+        if node.op in CONVOLUTIONS and _is_legacy(node.outputs[0]):
+            self._round_scales(node, *CONVOLUTIONS[node.op])
         node.outputs = [self._twin(t) if _is_legacy(t) else t for t in node.outputs]
+
+    def _round_scales(self, node: Node, data: int, weights: int) -> None:
+        """Give the weights the whole product, rounded to float32, and the same numbers as input a scale of 1."""
+        x, kernel = node.inputs[data], node.inputs[weights]
+        product = x.quantization.scale[0] * kernel.quantization.scale[0]
+        if kernel.quantization.per_channel or not 0 < product < np.inf:
+            return
+        unscaled = Tensor(x.name, INT8, x.shape, Quantization(1.0, x.quantization.zero_point))
+        self.nodes.append(Node("CAST", [x], [unscaled], ops.get("CAST").Attributes(INT8), node.name))  # type: ignore[misc]
+        quantization = Quantization(product, kernel.quantization.zero_point)
+        scaled = Tensor(kernel.name, INT8, kernel.shape, quantization, kernel.constant)
+        node.inputs = [{data: unscaled, weights: scaled}.get(i, t) for i, t in enumerate(node.inputs)]
 
     def _twin(self, tensor: Tensor) -> Tensor:
         quantization = tensor.quantization
