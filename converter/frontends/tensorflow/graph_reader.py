@@ -24,9 +24,11 @@ Value = Tensor | Variable
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 BRANCHES = frozenset(("If", "StatelessIf"))
 REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"
-LOOPS = frozenset(
-    "While StatelessWhile Enter Exit NextIteration LoopCond TensorListReserve TensorListFromTensor".split()
+NO_LOOPS = (
+    "loops are not supported; build recurrent layers with unroll=True and a fixed number of steps, or convert only the "
+    "part of the model before the loop"
 )
+LOOPS = frozenset("While StatelessWhile Enter Exit NextIteration Switch Merge".split())
 
 
 def read(program: Program) -> Graph:
@@ -93,8 +95,11 @@ class _Reader:
                 open_nodes.discard(name)
                 order.append(scope.nodes[name])
                 continue
-            if name in done or name in open_nodes:
-                continue  # a node that is open again is a loop's; reading the loop is refused
+            if name in done:
+                continue
+            if name in open_nodes:
+                layer = self.program.layers.layer(f"{scope.prefix}{name}")
+                raise UnsupportedError(f"layer '{layer}': {NO_LOOPS}")
             node = scope.nodes.get(name)
             if node is None:
                 raise ConversionError(f"the program names a node '{name}' that it does not have: the file is damaged")
@@ -172,10 +177,8 @@ def _data_inputs(node: Any) -> list[str]:
 
 
 def _refusal(node: Any) -> UnsupportedError:
-    if node.op in LOOPS:
-        return UnsupportedError(
-            "loops are not supported; build recurrent layers with unroll=True and a fixed number of steps"
-        )
+    if node.op in LOOPS or node.op.startswith("TensorList"):
+        return UnsupportedError(NO_LOOPS)
     if node.op.startswith(("Random", "StatelessRandom", "StatelessTruncated", "TruncatedNormal", "Multinomial")):
         return UnsupportedError("random numbers are not supported; export the model for inference (training=False)")
     if "String" in node.op or "Table" in node.op or "Lookup" in node.op:

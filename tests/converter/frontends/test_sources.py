@@ -317,6 +317,23 @@ def test_loops_are_refused(keras):
         frontends.read(keras.Model(inputs, keras.layers.SimpleRNN(4, name="rnn")(inputs)))
 
 
+def test_loops_of_tensorflow_1_are_refused(shared):
+    with pytest.raises(UnsupportedError, match=r"layer '.*': loops are not supported"):
+        frontends.read(shared / "models" / "handtrack_ssd")
+
+
+def test_saved_model_of_others(shared, rng):
+    """Of TensorFlow 2's early days, with transposes, logarithms and data-dependent sizes."""
+    import tensorflow as tf
+
+    folder = shared / "models" / "basic_pitch" / "saved_model"
+    x = rng.normal(0, 0.1, (1, 43844, 1)).astype(np.float32)
+    theirs = tf.saved_model.load(str(folder)).signatures["serving_default"](tf.constant(x))
+    graph = frontends.read(folder)
+    assert graph.output_names == sorted(theirs)
+    compare(evaluate.run(graph, [x]), [theirs[name].numpy() for name in graph.output_names], 1e-4)
+
+
 def test_unrolled_recurrence_converts(keras, rng):
     inputs = keras.Input((5, 3))
     model = keras.Model(inputs, keras.layers.LSTM(4, unroll=True)(inputs))
