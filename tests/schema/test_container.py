@@ -5,6 +5,7 @@ import pytest
 import schema
 from schema import container
 from schema.errors import FormatError
+from tests.corpus.binary import entry
 
 METADATA = b"\x08\0\0\0XNN1metadata"
 
@@ -48,16 +49,6 @@ def test_reseal_makes_a_changed_file_pass(file):
     changed[70] ^= 1
     assert schema.reseal(file) == file
     assert bytes(container.unpack(schema.reseal(bytes(changed)))[container.WEIGHTS]) != b"w" * 100
-
-
-def entry(file: bytes, index: int, **changes: int) -> bytes:
-    """The file with fields of a table entry replaced."""
-    fields = ["offset", "size", "kind", "crc32"]
-    start = len(file) - container.FOOTER.size - (2 - index) * container.ENTRY.size
-    values = dict(zip(fields, container.ENTRY.unpack_from(file, start), strict=True)) | changes
-    changed = bytearray(file)
-    container.ENTRY.pack_into(changed, start, *values.values())
-    return bytes(changed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,317 @@
+"""Files whose metadata is well-formed and says what cannot be: built with flatc's object API, which can say anything.
+
+CASES: name -> (file, what the FormatError must say: a regular expression with the place).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flatbuffers
+
+from schema import container
+from schema.generated import xnn_generated as fb
+
+INT8, INT32, BOOL = fb.DType.INT8, fb.DType.INT32, fb.DType.BOOL
+RELU, CONV, CONCATENATION = fb.OpCode.RELU, fb.OpCode.CONV_2D, fb.OpCode.CONCATENATION
+WEIGHTS = bytes(24)
+
+
+def tensor(**fields: Any) -> fb.TensorT:
+    return fb.TensorT(**fields)
+
+
+def node(op: int, inputs: Any = (0,), outputs: Any = (1,), attributes: Any = None, **fields: Any) -> fb.NodeT:
+    kind = 0 if attributes is None else getattr(fb.Attributes, type(attributes).__name__[:-1])
+    return fb.NodeT(
+        op=op,
+        inputs=list(inputs),
+        outputs=list(outputs),
+        **({"attributesType": kind, "attributes": attributes} | fields),
+    )
+
+
+def constant(**fields: Any) -> fb.ConstantT:
+    return fb.ConstantT(**({"values": fb.StreamT(size=len(WEIGHTS))} | fields))
+
+
+def relu_graph(**changes: Any) -> fb.GraphT:
+    """x -> RELU -> y, with the fields in `changes` replaced."""
+    fields = dict(
+        tensors=[tensor(shape=[2, 3]), tensor()],
+        nodes=[node(RELU)],
+        inputs=[0],
+        inputNames=["x"],
+        outputs=[1],
+        outputNames=["y"],
+    )
+    return fb.GraphT(**(fields | changes))
+
+
+def sealed(*graphs: fb.GraphT, weights: bytes = WEIGHTS, **fields: Any) -> bytes:
+    builder = flatbuffers.Builder()
+    builder.Finish(fb.ModelT(graphs=list(graphs), **fields).Pack(builder), container.IDENTIFIER)
+    return container.pack({container.METADATA: bytes(builder.Output()), container.WEIGHTS: weights})
+
+
+def one_node(op: int, inputs: Any = (0,), outputs: Any = (1,), attributes: Any = None, **fields: Any) -> bytes:
+    return sealed(relu_graph(nodes=[node(op, inputs, outputs, attributes, **fields)]))
+
+
+def first_tensor(*more: fb.TensorT, **fields: Any) -> bytes:
+    """The graph with another input tensor, its output of the same dtype."""
+    result = tensor(dtype=fields.get("dtype", 0), scale=1.0 if "dtype" in fields else 0.0)
+    return sealed(relu_graph(tensors=[tensor(**fields), result, *more]))
+
+
+def stored(shape: list[int], of: int = 0, weights: bytes = WEIGHTS, **fields: Any) -> bytes:
+    """The graph with tensor 2, a constant of dtype `of`."""
+    tensors = [tensor(shape=[2, 3]), tensor(), tensor(shape=shape, dtype=of, constant=constant(**fields))]
+    return sealed(relu_graph(tensors=tensors), weights=weights)
+
+
+def stream(size: int, offset: int = 0, bits: int = 0) -> fb.StreamT:
+    return fb.StreamT(offset=offset, size=size, bits=bits, coding=fb.Coding.PACKED if bits else fb.Coding.RAW)
+
+
+def packed(size: int, bits: int, shape: Any = (24,), weights: bytes = WEIGHTS + bytes(8), coding: int = 1) -> bytes:
+    """uint8 numbers of so many bits in `size` bytes."""
+    values = fb.StreamT(size=size, bits=bits, coding=coding)
+    return stored(list(shape), fb.DType.UINT8, weights, dtype=fb.DType.UINT8, values=values)
+
+
+def sparse(bitmap: bytes, nonzeros: int, bits: int = 1) -> bytes:
+    """Six floats, two values of which are stored, and these positions."""
+    positions = stream(len(bitmap), 8, bits)
+    return stored([6], weights=bytes(8) + bitmap, values=stream(8), positions=positions, nonzeros=nonzeros)
+
+
+def clustered(indices: bytes, entries: int, rest: int = 0, bits: int = 0) -> bytes:
+    """Floats by their indices into a codebook."""
+    codebook = stream(4 * entries + rest, 4, bits)
+    return stored([len(indices)], weights=indices + bytes(24), values=stream(len(indices)), codebook=codebook)
+
+
+def factors(count: int, axis: int = 0, **fields: Any) -> bytes:
+    """Six numbers times a factor for each index along an axis."""
+    return stored([6], weights=bytes(48), channelScale=stream(4 * count, 24), axis=axis, **fields)
+
+
+def conv(kernel: list[int], picture: Any = (1, 4, 4, 2), **attributes: Any) -> bytes:
+    """A convolution of weights that are all there."""
+    count = 1
+    for dim in kernel:
+        count *= dim
+    tensors = [tensor(shape=list(picture)), tensor(), tensor(shape=kernel, constant=constant(values=stream(4 * count)))]
+    given = node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(**attributes), name="stem")
+    return sealed(relu_graph(tensors=tensors, nodes=[given]), weights=bytes(4 * count))
+
+
+STEM = r"graph 0, node 0 \(CONV_2D 'stem'\): "
+NODE = r"graph 0, node 0 \(RELU.*\): "
+
+CASES: dict[str, tuple[bytes, str]] = {
+    "model-no-graph": (sealed(), "no graph"),
+    "model-newer-reader": (sealed(relu_graph(), minimumReader=99), "reader of version 99"),
+    # tensor indices
+    "index-minus-1": (one_node(RELU, [-1]), NODE + "an input that cannot be left out"),
+    "index-minus-2": (one_node(RELU, [-2]), NODE + "tensor -2 is none of the 2"),
+    "index-out-of-range": (one_node(RELU, [2]), NODE + "tensor 2 is none"),
+    "index-largest": (one_node(RELU, [2**31 - 1]), NODE + "tensor 2147483647"),
+    "index-output": (sealed(relu_graph(outputs=[9])), "graph 0, output 'y': tensor 9"),
+    "index-input": (sealed(relu_graph(inputs=[-1])), "graph 0, input 'x': tensor -1"),
+    "index-output-of-node": (one_node(RELU, [0], [-1]), NODE + "tensor -1"),
+    # nodes
+    "node-too-few-inputs": (one_node(RELU, []), NODE + "0 inputs; there are 1 to 1"),
+    "node-too-many-inputs": (one_node(RELU, [0, 0]), NODE + "2 inputs"),
+    "node-no-outputs": (one_node(RELU, [0], []), NODE + "0 outputs"),
+    "node-no-vectors": (sealed(relu_graph(nodes=[fb.NodeT(op=RELU)])), NODE + "0 inputs"),
+    "node-missing-attributes": (one_node(CONV, [0, 0]), r"node 0 \(CONV_2D.*attributes None"),
+    "node-attributes-of-another-op": (
+        one_node(RELU, attributes=fb.AxisAttributesT()),
+        NODE + "attributes AxisAttributes, not None",
+    ),
+    "node-negative-axis": (
+        one_node(CONCATENATION, [0, 0], attributes=fb.AxisAttributesT(axis=-7)),
+        "CONCATENATION.*axis -7 is outside",
+    ),
+    "node-split-2^31": (
+        one_node(fb.OpCode.UNPACK, attributes=fb.UnpackAttributesT(num=2**31 - 1)),
+        "UNPACK.*2147483647",
+    ),
+    # order and names
+    "order-output-never-computed": (sealed(relu_graph(nodes=[])), "graph 0: output 'y' is never computed"),
+    "order-computed-twice": (sealed(relu_graph(nodes=[node(RELU), node(RELU)])), "node 1.*computed twice"),
+    "order-its-own-input": (one_node(RELU, [1], [1]), NODE + "an input is computed later, or never"),
+    "order-writes-an-input": (one_node(RELU, [0], [0]), NODE + "an output is a constant, an input"),
+    "order-cycle": (
+        sealed(
+            relu_graph(
+                tensors=[tensor(shape=[2]), tensor(), tensor()],
+                nodes=[node(RELU, [2], [1]), node(RELU, [1], [2])],
+            )
+        ),
+        NODE + "an input is computed later, or never",
+    ),
+    "order-one-output-twice": (
+        sealed(relu_graph(nodes=[node(fb.OpCode.UNPACK, [0], [1, 1], fb.UnpackAttributesT(num=2))])),
+        "UNPACK.*computed twice",
+    ),
+    "names-two-outputs": (sealed(relu_graph(outputs=[1, 1], outputNames=["y", "y"])), "two outputs have the same name"),
+    "names-two-inputs": (
+        sealed(
+            relu_graph(tensors=[tensor(shape=[2]), tensor(), tensor(shape=[2])], inputs=[0, 2], inputNames=["x", "x"])
+        ),
+        "two inputs have the same name",
+    ),
+    "names-one-input-twice": (sealed(relu_graph(inputs=[0, 0], inputNames=["a", "b"])), "'b' is.*an input twice"),
+    "names-too-few": (sealed(relu_graph(inputNames=[])), "graph 0: 0 names for 1 inputs"),
+    "names-second-graph": (sealed(relu_graph(), relu_graph(outputs=[7])), "graph 1, output 'y': tensor 7"),
+    # enums
+    "enum-op": (one_node(60000), r"nodes\[0\]\.op: 60000 is no OpCode"),
+    "enum-dtype": (first_tensor(shape=[2], dtype=200), r"tensors\[0\]\.dtype: 200 is no DType"),
+    "enum-padding": (conv([3, 1, 1, 2], padding=9), "padding: 9 is no Padding"),
+    "enum-activation": (conv([3, 1, 1, 2], activation=77), "activation: 77 is no Activation"),
+    "enum-coding": (stored([6], values=fb.StreamT(size=24, coding=9)), "coding: 9 is no Coding"),
+    "enum-requantization": (sealed(relu_graph(), requantization=5), "requantization: 5 is no Requantization"),
+    "enum-union": (one_node(RELU, attributesType=99, attributes=fb.AxisAttributesT()), "attributes"),
+    # unions that are null
+    "union-null": (one_node(CONCATENATION, [0, 0], attributesType=fb.Attributes.AxisAttributes), "attributes None"),
+    "union-without-type": (one_node(RELU, attributesType=0, attributes=fb.AxisAttributesT()), "attributes"),
+    # shapes
+    "shape-below-minus-1": (first_tensor(shape=[-2]), r"graph 0, tensor 0: shape \[-2\]"),
+    "shape-nine-dimensions": (first_tensor(shape=[1] * 9), "graph 0, tensor 0: 9 dimensions"),
+    "shape-2^62": (first_tensor(shape=[2**31 - 1] * 2), "takes [0-9]+ bytes"),
+    "shape-beyond-2^63": (first_tensor(shape=[2**31 - 1] * 8), "takes [0-9]+ bytes"),
+    "shape-nothing-of-2^63": (first_tensor(shape=[0] + [2**31 - 1] * 7), "takes [0-9]+ bytes"),
+    "shape-of-constant-beyond-2^63": (stored([2**31 - 1] * 3), "graph 0, tensor 2: .*more than the file holds"),
+    "shape-of-constant-unknown": (
+        sealed(relu_graph(tensors=[tensor(shape=[2, 3]), tensor(), tensor(constant=constant())])),
+        "graph 0, tensor 2: a constant of unknown shape",
+    ),
+    "shape-of-constant-minus-1": (stored([-1]), "graph 0, tensor 2: a constant of unknown shape"),
+    "shape-constant-input": (
+        sealed(relu_graph(tensors=[tensor(shape=[6], constant=constant()), tensor()])),
+        "input 'x' is a constant",
+    ),
+    # element types
+    "dtype-other-than-computed": (
+        sealed(relu_graph(tensors=[tensor(shape=[2]), tensor(dtype=INT32)])),
+        "declared int32, computed float32",
+    ),
+    "dtype-without-meaning": (
+        sealed(relu_graph(tensors=[tensor(shape=[2], dtype=BOOL), tensor(dtype=BOOL)])),
+        "RELU.*no meaning.*bool",
+    ),
+    "dtype-of-weights": (
+        sealed(
+            relu_graph(
+                tensors=[
+                    tensor(shape=[1, 4, 4, 1]),
+                    tensor(),
+                    tensor(shape=[1, 1, 1, 6], dtype=INT32, constant=constant(dtype=INT32)),
+                ],
+                nodes=[node(CONV, [0, 2], attributes=fb.Conv2DAttributesT(), name="stem")],
+            )
+        ),
+        "CONV_2D 'stem'.*int32",
+    ),
+    "dtype-of-values": (stored([6], INT8), "values of float32 for a tensor of int8"),
+    # quantization
+    "scale-0-with-a-zero-point": (first_tensor(shape=[2], dtype=INT8, zeroPoint=5), "tensor 0: a scale"),
+    "scale-nan": (first_tensor(shape=[2], dtype=INT8, scale=float("nan")), "tensor 0: a scale that is not finite"),
+    "scale-infinite": (first_tensor(shape=[2], dtype=INT8, scale=float("inf")), "tensor 0: a scale that is not finite"),
+    "scale-minus-1": (first_tensor(shape=[2], dtype=INT8, scale=-1.0), "tensor 0: a scale that is not finite"),
+    "scale-of-channel-0": (first_tensor(shape=[2], dtype=INT8, channelScales=[1.0, 0.0]), "tensor 0: a scale"),
+    "scale-of-float": (first_tensor(shape=[2], scale=1.0), "tensor 0: float32 with a scale"),
+    "scales-of-another-number": (first_tensor(shape=[2], dtype=INT8, channelScales=[1.0] * 3), "tensor 0: 3 scales"),
+    "scales-axis-out-of-range": (
+        first_tensor(shape=[2], dtype=INT8, channelScales=[1.0] * 2, channelAxis=3),
+        "tensor 0: 2 scales along axis 3",
+    ),
+    "scales-axis-negative": (
+        first_tensor(shape=[2], dtype=INT8, channelScales=[1.0] * 2, channelAxis=-1),
+        "tensor 0: 2 scales along axis -1",
+    ),
+    "zero-point-outside-of-int8": (
+        first_tensor(shape=[2], dtype=INT8, scale=1.0, zeroPoint=300),
+        "tensor 0: a zero point",
+    ),
+    "zero-point-of-channel": (
+        first_tensor(shape=[2], dtype=INT8, channelScales=[1.0] * 2, channelZeroPoints=[0, -129]),
+        "tensor 0: a zero point outside of int8",
+    ),
+    "zero-points-of-another-number": (
+        first_tensor(shape=[2], dtype=INT8, channelScales=[1.0] * 2, channelZeroPoints=[0]),
+        "1 zero points for 2",
+    ),
+    # windows, groups, blocks
+    "window-stride-0": (conv([3, 1, 1, 2], strideH=0), STEM + "stride 0x1"),
+    "window-dilation-negative": (conv([3, 1, 1, 2], dilationW=-1), STEM + "dilation 1x-1"),
+    "window-pads-for-valid": (conv([3, 1, 1, 2], padding=0, pads=[1]), STEM + "pads"),
+    "window-pads-negative": (conv([3, 1, 1, 2], padding=2, pads=[-1, 0, 0, 0]), STEM + "pads"),
+    "window-larger-than-input": (conv([1, 9, 9, 2]), "'stem'.*does not fit"),
+    "window-empty": (conv([1, 0, 1, 2]), "'stem'.*empty"),
+    "window-pool-0": (
+        one_node(fb.OpCode.MAX_POOL_2D, attributes=fb.Pool2DAttributesT(filterH=0)),
+        r"MAX_POOL_2D.*filter 0x1",
+    ),
+    "window-clamp-empty": (conv([3, 1, 1, 2], activation=4, clampMin=2.0, clampMax=1.0), STEM + "clamp"),
+    "window-clamp-nan": (conv([3, 1, 1, 2], activation=4, clampMin=float("nan")), STEM + "clamp_min is not a number"),
+    "groups-0": (conv([3, 1, 1, 0]), "'stem'.*no input channels"),
+    "groups-that-do-not-divide": (conv([3, 1, 1, 3]), "'stem'.*groups of 3"),
+    "block-0": (
+        sealed(
+            relu_graph(
+                tensors=[tensor(shape=[1, 4, 4, 1]), tensor()],
+                nodes=[node(fb.OpCode.SPACE_TO_DEPTH, attributes=fb.BlockSizeAttributesT())],
+            )
+        ),
+        "SPACE_TO_DEPTH.*block",
+    ),
+    "block-negative": (
+        sealed(
+            relu_graph(
+                tensors=[tensor(shape=[1, 4, 4, 4]), tensor()],
+                nodes=[node(fb.OpCode.DEPTH_TO_SPACE, attributes=fb.BlockSizeAttributesT(blockSize=-2))],
+            )
+        ),
+        "DEPTH_TO_SPACE.*block",
+    ),
+    # stored values
+    "stream-outside": (stored([100]), "tensor 2: 24 bytes for 100 numbers"),
+    "stream-past-the-section": (
+        stored([7], values=stream(28)),
+        "tensor 2: values are bytes 0 to 28 of a section of 24",
+    ),
+    "stream-wraps-around": (
+        stored([6], values=stream(32, 2**64 - 8)),
+        "tensor 2: values are bytes 18446744073709551608",
+    ),
+    "stream-size-2^64": (stored([6], values=stream(2**64 - 1, 24)), "tensor 2: values are bytes 24"),
+    "stream-of-another-length": (stored([7]), "tensor 2: 24 bytes for 7 numbers"),
+    "stream-misaligned-length": (stored([6], values=stream(23)), "tensor 2: 23 bytes for 6 numbers"),
+    "bits-0": (packed(24, 0, coding=1), "tensor 2: 0 bits"),
+    "bits-9-of-uint8": (packed(27, 9), "tensor 2: 9 bits for numbers of uint8"),
+    "bits-200": (packed(24, 200), "tensor 2: 200 bits"),
+    "bits-of-another-length": (packed(5, 2), "tensor 2: 5 bytes for 24 numbers of 2 bits"),
+    "bits-of-floats": (stored([6], values=stream(24, bits=3)), "tensor 2: packed numbers of float32"),
+    "bits-padding-not-zero": (packed(3, 1, shape=[23], weights=b"\xff" * 24), "tensor 2: the padding"),
+    "bool-of-2": (stored([24], BOOL, b"\2" * 24, dtype=BOOL), "tensor 2: a bool of 2"),
+    "sparse-more-positions": (sparse(b"\x07", 2), "tensor 2: 3 positions for 2 non-zero values"),
+    "sparse-fewer-positions": (sparse(b"\x01", 2), "tensor 2: 1 positions for 2 non-zero values"),
+    "sparse-position-past-the-tensor": (sparse(b"\x41", 2), "tensor 2: the padding"),
+    "sparse-more-values-than-elements": (sparse(b"\x3f", 7), "tensor 2: 7 non-zero values of 6"),
+    "sparse-2^64-values": (sparse(b"\x3f", 2**64 - 1), "tensor 2: 18446744073709551615 non-zero values of 6"),
+    "sparse-positions-too-long": (sparse(b"\x03\x00", 2), "tensor 2: 2 bytes for 6 numbers of 1 bits"),
+    "sparse-positions-of-8-bits": (sparse(b"\x03", 2, bits=8), "tensor 2: bools of 8 bits"),
+    "sparse-without-positions": (stored([6], nonzeros=2), "tensor 2: 2 non-zero values, but no positions"),
+    "codebook-index-past-the-end": (clustered(b"\0\1\0\2", 2), "tensor 2: index 2 into a codebook of 2"),
+    "codebook-empty": (clustered(b"\0\0\0\0", 0), "tensor 2: a codebook of 0 bytes"),
+    "codebook-of-half-a-number": (clustered(b"\0\0\0\0", 2, rest=2), "tensor 2: a codebook of 10 bytes"),
+    "codebook-of-bits": (clustered(b"\0\0\0\0", 2, bits=4), "tensor 2: a codebook of coding PACKED"),
+    "factor-axis-out-of-range": (factors(6, axis=1), "tensor 2: a channel scale along axis 1"),
+    "factor-axis-negative": (factors(6, axis=-1), "tensor 2: a channel scale along axis -1"),
+    "factors-too-few": (factors(5), "tensor 2: 20 bytes for 6 numbers"),
+    "factors-of-integers": (factors(6, of=INT32, dtype=INT32), "tensor 2: int32 with a channel scale"),
+}
