@@ -6,8 +6,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from schema import Quantization, ShapeError, fixedpoint, ops
-from schema.ops.attributes import AlphaAttributes, Conv2DAttributes, Pool2DAttributes
+import schema
+from schema import Graph, Model, Node, Quantization, ShapeError, Tensor, evaluate, fixedpoint, ops
+from schema.ops.attributes import AlphaAttributes, Conv2DAttributes, Pool2DAttributes, SoftmaxAttributes
 from tests.support import drawing_int8 as draws
 from tests.support.litert import Operand
 from tests.support.parity import run_reference
@@ -107,3 +108,31 @@ def test_scales_must_fit_the_weights(rng):
     for quantization in (Quantization([0.1, 0.2]), Quantization([0.1, 0.2], axis=7), Quantization([1, 2, 3], axis=2)):
         with pytest.raises(ShapeError, match="axis"):
             run_reference("CONV_2D", Conv2DAttributes(), [x, Operand(weights, quantization)], [Quantization(1.0)])
+
+
+WIDE = 2**14
+ONE_TAP = np.ones((1, 1, 1, 1), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes", "shape"),
+    [
+        ("CONV_2D", [np.zeros((0, WIDE, WIDE, 1)), ONE_TAP], Conv2DAttributes(), (0, WIDE, WIDE, 1)),
+        ("DEPTHWISE_CONV_2D", [np.zeros((0, WIDE, WIDE, 1)), ONE_TAP], Conv2DAttributes(), (0, WIDE, WIDE, 1)),
+        ("CONV_2D", [ONE_TAP, np.zeros((0, 1, 1, 1))],
+         Conv2DAttributes(padding="EXPLICIT", pads=(WIDE, 0, WIDE, 0)), (1, WIDE + 1, WIDE + 1, 0)),
+        ("SOFTMAX", [np.zeros((WIDE, WIDE, 0))], SoftmaxAttributes(), (WIDE, WIDE, 0)),
+        ("AVERAGE_POOL_2D", [np.zeros((0, WIDE, WIDE, 1))], Pool2DAttributes(), (0, WIDE, WIDE, 1)),
+    ],
+)  # fmt: skip
+def test_nothing_takes_no_memory_by_its_other_dimensions(op, operands, attributes, shape):
+    """Constants of no elements take no bytes of a file, and what is computed from them is computed when it is read."""
+    x, y = Tensor("x", np.float32, (2,)), Tensor("y", np.float32)
+    empty, constants = Tensor("empty", np.float32), [Tensor.from_array("c", a.astype(np.float32)) for a in operands]
+    nodes = [Node(op, constants, [empty], attributes), Node("RELU", [x], [y])]
+    data = schema.write(Model([Graph(nodes, [x], ["x"], [y, empty], ["y", "empty"])]))
+    assert len(data) < 1000
+    assert peak_of(schema.read, data) < 1 << 20
+    results = []
+    assert peak_of(lambda: results.extend(evaluate.run(schema.read(data).graph, [np.ones(2, np.float32)]))) < 1 << 20
+    assert results[1].shape == shape
