@@ -21,9 +21,8 @@ NATIVE = frozenset("AVERAGE_POOL_2D L2_NORMALIZATION CONCATENATION RESIZE_BILINE
 """Means round halves up, vectors are normalized in other steps, joined tensors and resized images are rounded in
 float32; CAST takes numbers for what they are."""
 
-CONVOLUTIONS = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "TRANSPOSE_CONV": (2, 1)}
-"""(input, weights) of ops whose uint8 kernels, unlike those of int8, round the product of the two scales to float32
-(GetQuantizedConvolutionMultipler of kernel_util.cc)."""
+LINEAR = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "TRANSPOSE_CONV": (2, 1), "FULLY_CONNECTED": (0, 1)}
+"""(input, weights) of ops on stored weights."""
 
 
 def rewrite(graph: Graph) -> None:
@@ -63,12 +62,27 @@ class _Rewriting:
         node.inputs = [self._as_int8(t, node.name) if _is_legacy(t) else t for t in node.inputs]
         if node.op == "QUANTIZE" and _is_legacy(node.outputs[0]):
             node.attributes = dataclasses.replace(node.attributes, dtype=INT8)
-        if node.op in CONVOLUTIONS and _is_legacy(node.outputs[0]):
-            self._round_scales(node, *CONVOLUTIONS[node.op])
+        if node.op in LINEAR and _is_legacy(node.outputs[0]):
+            self._linear(node, *LINEAR[node.op])
         node.outputs = [self._twin(t) if _is_legacy(t) else t for t in node.outputs]
 
+    def _linear(self, node: Node, data: int, weights: int) -> None:
+        """Weights without a zero point where int8 can hold them so; the multiplier of uint8 kernels."""
+        kernel = node.inputs[weights]
+        if kernel.quantization is None or node.inputs[data].quantization is None:
+            return  # they do not fit together, as will be seen
+        if kernel.is_constant and not kernel.quantization.per_channel:
+            centred = kernel.value.astype(np.int16) - kernel.quantization.zero_point[0]
+            if -OFFSET <= centred.min(initial=0) and centred.max(initial=0) < OFFSET:
+                scale = kernel.quantization.scale
+                node.inputs[weights] = Tensor.from_array(kernel.name, centred.astype(INT8), Quantization(scale))
+        if node.op != "FULLY_CONNECTED":
+            self._round_scales(node, data, weights)
+
     def _round_scales(self, node: Node, data: int, weights: int) -> None:
-        """Give the weights the whole product, rounded to float32, and the same numbers as input a scale of 1."""
+        """Convolutions of uint8, unlike those of int8, round the product of the two scales to float32
+        (GetQuantizedConvolutionMultipler of kernel_util.cc): the weights get it, the input, as it is, a scale of 1.
+        """
         x, kernel = node.inputs[data], node.inputs[weights]
         product = x.quantization.scale[0] * kernel.quantization.scale[0]
         if kernel.quantization.per_channel or not 0 < product < np.inf:
@@ -77,7 +91,7 @@ class _Rewriting:
         self.nodes.append(Node("CAST", [x], [unscaled], ops.get("CAST").Attributes(INT8), node.name))  # type: ignore[misc]
         quantization = Quantization(product, kernel.quantization.zero_point)
         scaled = Tensor(kernel.name, INT8, kernel.shape, quantization, kernel.constant)
-        node.inputs = [{data: unscaled, weights: scaled}.get(i, t) for i, t in enumerate(node.inputs)]
+        node.inputs[data], node.inputs[weights] = unscaled, scaled
 
     def _twin(self, tensor: Tensor) -> Tensor:
         quantization = tensor.quantization
