@@ -132,7 +132,7 @@ def test_nothing_takes_no_memory_by_its_other_dimensions(op, operands, attribute
     nodes = [Node(op, constants, [empty], attributes), Node("RELU", [x], [y])]
     data = schema.write(Model([Graph(nodes, [x], ["x"], [y, empty], ["y", "empty"])]))
     assert len(data) < 1000
-    assert peak_of(schema.read, data) < 1 << 20
+    assert peak_of(schema.read, data) < 4 << 20  # modules that are imported now, among them
     results = []
     assert peak_of(lambda: results.extend(evaluate.run(schema.read(data).graph, [np.ones(2, np.float32)]))) < 1 << 20
     assert results[1].shape == shape
