@@ -24,8 +24,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import converter
 import runtime
+from converter.integers import computes_integers
 from converter.report import table
-from schema.graph import Graph
 from tests.support.litert_files import Session, relative_difference
 
 SHARED = Path(os.environ.get("XNN_SHARED") or Path(__file__).resolve().parents[2] / "shared")
@@ -47,7 +47,7 @@ class Comparison:
 def compare(path: Path, model: runtime.Model, random: int, real: int) -> Comparison:
     content = path.read_bytes()
     reference, usual = Session(content), Session(content, "BUILTIN")
-    integers = any("i" in output["dtype"]().dtype.kind for output in reference.outputs) or _has_integers(model.graph)
+    integers = computes_integers(model.graph)
     rng = np.random.default_rng(20)
     result = Comparison()
     inputs = [reference.draw(rng) for _ in range(random)]
@@ -70,21 +70,19 @@ def compare(path: Path, model: runtime.Model, random: int, real: int) -> Compari
     return result
 
 
-def _has_integers(graph: Graph) -> bool:
-    return any(tensor.quantization is not None for tensor in graph.tensors())
-
-
 def _real_inputs(path: Path, session: Session, count: int) -> Iterator[list[np.ndarray]]:
     """Images for the models that take them, prepared as each wants."""
     (detail,) = session.inputs
     _, *size = detail["shape"]
-    if path.stem == "image_classification" and CIFAR10.is_file():
-        with np.load(CIFAR10) as arrays:
-            for image in arrays["x_test"][:count]:
-                yield [(image.astype(np.int16) - 128).astype(np.int8)[None]]
+    if path.stem == "image_classification":
+        if CIFAR10.is_file():
+            with np.load(CIFAR10) as arrays:
+                for image in arrays["x_test"][:count]:
+                    yield [(image.astype(np.int16) - 128).astype(np.int8)[None]]
     elif len(size) == 3 and size[2] == 3:
+        low, high = session.range_of(detail) or (-1.0, 1.0)
         for image in _photographs(size[0], size[1]):
-            yield [((image.astype(np.float32) - 127.5) / 127.5)[None]]
+            yield [(image.astype(np.float32) / 255 * (high - low) + low)[None]]
     elif path.stem.startswith("rock_paper_scissors"):
         for image in _photographs(size[0], size[1]):
             grey = image.mean(axis=2, dtype=np.float32)[None, :, :, None]
@@ -113,7 +111,7 @@ def main() -> int:
         found = compare(path, model, options.random, options.real)
         count = found.random + found.real
         failed |= found.equal != count
-        integers = not found.worst and _has_integers(model.graph)
+        integers = computes_integers(model.graph)
         dtype = "int8" if integers else "float32"
         size, ours = path.stat().st_size, len(converted.bytes)
         rows.append(

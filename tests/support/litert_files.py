@@ -26,15 +26,29 @@ class Session:
         return [self.interpreter.get_tensor(detail["index"]) for detail in self.outputs]
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Random inputs: all of an integer dtype's numbers; floats of a random size around a random mean."""
-        return [_draw(rng, detail["dtype"], tuple(detail["shape"])) for detail in self.inputs]
+        """Random inputs: all of an integer dtype's numbers; floats around a random mean, as far apart as is random,
+        within the range that the file quantizes them to, if it does.
+        """
+        return [self._draw(rng, detail) for detail in self.inputs]
 
+    def _draw(self, rng: np.random.Generator, detail: dict[str, Any]) -> np.ndarray:
+        dtype, shape = np.dtype(detail["dtype"]), tuple(detail["shape"])
+        if dtype.kind != "f":
+            info = np.iinfo(dtype)
+            return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        low, high = self.range_of(detail) or (-3.0, 3.0)
+        half = (high - low) / 2 * 10 ** rng.uniform(-2.5, 0)
+        mean = rng.uniform(low + half, high - half) * 10 ** rng.uniform(-2, 0)
+        return rng.uniform(mean - half, mean + half, shape).astype(dtype)
 
-def _draw(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> np.ndarray:
-    if np.dtype(dtype).kind == "f":
-        return rng.normal(rng.uniform(-1, 1), rng.uniform(0.1, 2), shape).astype(dtype)
-    info = np.iinfo(dtype)
-    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    def range_of(self, detail: dict[str, Any]) -> tuple[float, float] | None:
+        """What a float input is quantized to by the QUANTIZE that reads it, None where there is none."""
+        tensors = {tensor["index"]: tensor for tensor in self.interpreter.get_tensor_details()}
+        for operator in self.interpreter._get_ops_details():
+            if operator["op_name"] == "QUANTIZE" and detail["index"] in operator["inputs"]:
+                scale, zero_point = tensors[operator["outputs"][0]]["quantization"]
+                return (-128 - zero_point) * scale, (127 - zero_point) * scale
+        return None
 
 
 def relative_difference(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> float:

@@ -16,6 +16,13 @@ from schema.errors import FormatError, ShapeError, UnsupportedError, XnnError
 from schema.graph import Constant, Graph, Node, Tensor
 
 REMEDY = "convert the model that this file was made from, or cut that layer off and compute it outside"
+NUMBERS = frozenset(
+    """RESHAPE TRANSPOSE CONCATENATION SPLIT SPLIT_V PACK UNPACK SLICE STRIDED_SLICE PAD PADV2 MIRROR_PAD TILE GATHER
+    GATHER_ND EXPAND_DIMS SQUEEZE SHAPE RANK FILL BROADCAST_TO REVERSE_V2 SPACE_TO_DEPTH DEPTH_TO_SPACE
+    SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND RESIZE_NEAREST_NEIGHBOR ONE_HOT SELECT_V2 MAXIMUM MINIMUM ARG_MAX ARG_MIN
+    CAST""".split()
+)
+"""Ops for which int8 may be plain numbers, without a scale."""
 CONTROL_FLOW = frozenset("IF WHILE CALL CALL_ONCE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE".split())
 
 
@@ -156,6 +163,10 @@ def _check(node: Node) -> None:
         raise FormatError(f"{node}: {count} inputs; there are {fewest} to {'any number' if most is None else most}")
     if None in node.inputs[:fewest]:
         raise FormatError(f"{node}: an input that cannot be left out is left out")
+    if node.op not in NUMBERS:
+        for tensor in (*node.inputs, *node.outputs):
+            if tensor is not None and tensor.dtype == np.int8 and tensor.quantization is None:
+                raise FormatError(f"{node}: '{tensor.name}' is int8 without a scale")
     if op.outputs is not None and len(node.outputs) != op.outputs:
         raise FormatError(f"{node}: {len(node.outputs)} outputs; there are {op.outputs}")
     try:

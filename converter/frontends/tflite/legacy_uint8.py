@@ -73,7 +73,7 @@ class _Rewriting:
             return  # they do not fit together, as will be seen
         if kernel.is_constant and not kernel.quantization.per_channel:
             centred = kernel.value.astype(np.int16) - kernel.quantization.zero_point[0]
-            if -OFFSET <= centred.min(initial=0) and centred.max(initial=0) < OFFSET:
+            if centred.min(initial=0) >= -OFFSET and centred.max(initial=0) < OFFSET:
                 scale = kernel.quantization.scale
                 node.inputs[weights] = Tensor.from_array(kernel.name, centred.astype(INT8), Quantization(scale))
         if node.op != "FULLY_CONNECTED":

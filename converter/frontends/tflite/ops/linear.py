@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from converter.frontends.tflite.dequantized import real_weights
 from converter.frontends.tflite.reading import Reading, reads
 from schema.errors import UnsupportedError
@@ -18,6 +20,17 @@ def _window(options: dict[str, Any], axes: str = "hw") -> dict[str, Any]:
     return attributes
 
 
+def _weights(weights: Tensor, x: Tensor, may_be_shifted: bool = False) -> Tensor:
+    """As the op computes with them. Raises UnsupportedError for int8 with a zero point, which the specification does
+    not have and TFLite's kernels refuse or overlook.
+    """
+    quantization = weights.quantization
+    shifted = weights.dtype == np.int8 and quantization is not None and quantization.zero_point.any()
+    if shifted and (not may_be_shifted or quantization.per_channel):
+        raise UnsupportedError(f"int8 weights '{weights.name}' have a zero point that is not 0")
+    return real_weights(weights, x)
+
+
 def _bias(bias: Tensor | None) -> Tensor | None:
     """Without its scales: they are those of the input times those of the weights, and nothing reads them."""
     if bias is not None and bias.is_constant:
@@ -28,7 +41,7 @@ def _bias(bias: Tensor | None) -> Tensor | None:
 def _convolve(reading: Reading, op: str, axes: str = "hw") -> None:
     x, weights, bias = reading.operands(2, 3)
     attributes = _window(reading.options, axes) | reading.activation()
-    reading.emit(op, [x, real_weights(weights, x), _bias(bias)], **attributes)
+    reading.emit(op, [x, _weights(weights, x), _bias(bias)], **attributes)
 
 
 @reads("CONV_2D", options="Conv2DOptions")
@@ -50,7 +63,7 @@ def conv_3d(reading: Reading) -> None:
 def _transposed(reading: Reading, op: str, axes: str) -> None:
     size, weights, x, bias = reading.operands(3, 4)
     attributes = _window(reading.options, axes) | reading.activation()
-    reading.emit(op, [size, real_weights(weights, x), x, _bias(bias)], **attributes)
+    reading.emit(op, [size, _weights(weights, x), x, _bias(bias)], **attributes)
 
 
 @reads("TRANSPOSE_CONV", options="TransposeConvOptions")
@@ -69,7 +82,7 @@ def fully_connected(reading: Reading) -> None:
     if reading.options["weights_format"] != "DEFAULT":
         raise UnsupportedError(f"weights in the format {reading.options['weights_format']} are not supported")
     attributes = {"keep_num_dims": reading.options["keep_num_dims"]} | reading.activation()
-    reading.emit("FULLY_CONNECTED", [x, real_weights(weights, x), _bias(bias)], **attributes)
+    reading.emit("FULLY_CONNECTED", [x, _weights(weights, x, True), _bias(bias)], **attributes)
 
 
 @reads("BATCH_MATMUL", options="BatchMatMulOptions")

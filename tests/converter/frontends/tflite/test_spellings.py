@@ -178,3 +178,29 @@ def test_refused_dtypes():
         b.tensor(np.int16, (2, 3), None, Quantization(0.1), name=name)
     b.operator("TANH", [0], [1])
     refused(b, r"TANH 'y': TANH has no meaning for input int16\[2x3\]")
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_int8_weights_with_a_zero_point(rng, per_channel):
+    """LiteRT's dense layers alone heed one, for the whole tensor."""
+
+    def dense(op, options):
+        b = FileBuilder()
+        x = b.tensor(np.int8, (2, 3, 3, 4), None, Quantization(0.1, 3))
+        scale = [0.1, 0.2, 0.3, 0.4] if per_channel else 0.1
+        axis = 3 if op == "DEPTHWISE_CONV_2D" else 0
+        shape = (4, 4) if op == "FULLY_CONNECTED" else (1, 1, 1, 4)
+        weights = b.constant(rng.integers(-90, 90, shape), np.int8, Quantization(scale, 7, axis))
+        bias, out = b.constant(np.zeros(4), np.int32), b.tensor(np.int8, (18, 4), None, Quantization(1.0, 2))
+        b.operator(op, [x, weights, bias], [out], options)
+        return b.finish([x], [out])
+
+    table = options("DepthwiseConv2DOptions", strideH=1, strideW=1, depthMultiplier=1)
+    with pytest.raises(UnsupportedError, match="int8 weights 't1' have a zero point that is not 0"):
+        tflite.read(dense("DEPTHWISE_CONV_2D", table))
+    content = dense("FULLY_CONNECTED", options("FullyConnectedOptions"))
+    if per_channel:
+        with pytest.raises(UnsupportedError, match="zero point"):
+            tflite.read(content)
+    else:
+        assert_same(content, [rng.integers(-128, 128, (2, 3, 3, 4)).astype(np.int8)])
