@@ -9,6 +9,7 @@ import json
 import sys
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,6 +29,8 @@ UNKNOWN = (
     "'str' object is not callable",  # what tf_keras makes of a .keras file's unknown layer
 )
 """What Keras says of classes and functions that it does not know."""
+TFMOT_WRAPPERS = ("PruneLowMagnitude", "ClusterWeights", "Quantize")
+"""Layers of TensorFlow's model optimization toolkit, whose files are read without being told."""
 
 
 def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
@@ -46,9 +49,25 @@ def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
         raise FormatError(f"{path} is no Keras model: neither a .keras archive nor an HDF5 file")
     keras = tf_keras() if version.startswith(("1.", "2.")) else keras_3()
     try:
-        return keras.models.load_model(path, custom_objects=dict(custom_objects or {}), compile=False)
+        return _load(keras, path, custom_objects)
     except Exception as error:  # Keras raises whatever its layers do
         raise _explained(path, keras, error) from None
+
+
+def _load(keras: Any, path: Path, custom_objects: CustomObjects | None) -> Any:
+    load_model = partial(keras.models.load_model, path, custom_objects=dict(custom_objects or {}), compile=False)
+    try:
+        return load_model()
+    except (TypeError, ValueError) as error:
+        if not any(wrapper in str(error) for wrapper in TFMOT_WRAPPERS):
+            raise
+    import tensorflow_model_optimization as tfmot
+
+    clustering, pruning, quantizing = (
+        getattr(tfmot, name).keras for name in ("clustering", "sparsity", "quantization")
+    )
+    with clustering.cluster_scope(), pruning.prune_scope(), quantizing.quantize_scope():
+        return load_model()
 
 
 def objects_of(module: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ FUNCTION_SCOPES = frozenset(
     """einsum Tensordot batchnorm moments Gelu Selu clip_by_value l2_normalize strided_slice resize reduce_logsumexp
     PartitionedCall StatefulPartitionedCall""".split()
 )
+WRAPPERS = ("prune_low_magnitude_", "cluster_", "quant_")
+"""What wrappers of TensorFlow's model optimization toolkit put before the name of the layer inside."""
 _NUMBER = re.compile(r"_\d+$")
 
 
@@ -75,11 +77,16 @@ class LayerNames:
     def _name(self, scope: str) -> str | None:
         """The layer that opened the scope, None for a function."""
         if self.known is not None:
-            return next((name for name in self._spellings(scope) if name in self.known), None)
+            return next((self._unwrapped(name) for name in self._spellings(scope) if name in self.known), None)
         plain = without_number(scope)
         if self.numbered:
             return plain if plain != scope and plain not in FUNCTION_SCOPES else None
         return scope if plain not in FUNCTION_SCOPES else None
+
+    def _unwrapped(self, name: str) -> str:
+        """The layer in a wrapper, where there is one."""
+        inner = (name.removeprefix(wrapper) for wrapper in WRAPPERS if name.startswith(wrapper))
+        return next((layer for layer in inner if layer in (self.known or ())), name)
 
     def _spellings(self, scope: str) -> tuple[str, str]:
         """What the layer may be called, the likelier one first."""

@@ -31,6 +31,8 @@ def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
     x, bits, narrow = reading.tensor(0), reading.attribute("num_bits"), bool(reading.attribute("narrow_range"))
     if not 2 <= bits <= 8:
         raise UnsupportedError(f"fake quantization to {bits} bits is not supported: 2 to 8 are")
+    if not np.all(np.asarray(high) > np.asarray(low)):
+        raise UnsupportedError("the quantization range is empty, it was never learned: train the model for some steps")
     first, last = int(narrow), 2**bits - 1
     scale, zero_point = _nudge(low, high, first, last)
     if x.is_constant:
@@ -52,7 +54,6 @@ def _nudge(low: np.ndarray, high: np.ndarray, first: int, last: int) -> tuple[np
     """
     low, high = np.asarray(low, np.float32), np.asarray(high, np.float32)
     scale = (high - low) / np.float32(last - first)
-    scale = np.where(scale > 0, scale, np.float32(1))
     zero_point = np.clip(np.floor(np.float32(first) - low / scale + np.float32(0.5)), first, last)
     return scale.astype(np.float64), zero_point.astype(np.int64)
 

@@ -136,6 +136,21 @@ CASES: dict[str, list[Case]] = {
         Case(a.SoftmaxAttributes(), q(3, 9), outputs=Quantization(16 / 256, 127)),
     ],
     "L2_NORMALIZATION": [Case(None, x(3, 9)), Case(None, q(3, 9), outputs=Quantization(1 / 128, 0))],
+    "LOCAL_RESPONSE_NORMALIZATION": [
+        Case(a.LocalResponseNormalizationAttributes(2, 1.5, 0.3, 0.75), x(2, 3, 4, 9)),
+        Case(a.LocalResponseNormalizationAttributes(20, 1.0, 1.0, 0.5), x(3, 5)),
+    ],
+    "TOPK_V2": [
+        Case(None, x(2, 3, 9), index(4), many=2),
+        Case(None, i(3, 40, low=-3, high=3), i(low=5, high=7), many=2),
+        Case(None, q(3, 40), index(40), outputs=FLAT, many=2),
+    ],
+    "WHERE": [Case(None, b(3, 4)), Case(None, i(3, 4, low=0, high=2)), Case(None, x(7))],
+    "SCATTER_ND": [
+        Case(None, index([[1, 2], [0, 0], [1, 2]]), x(3, 4), index(2, 3, 4)),
+        Case(None, i(5, 1, low=0, high=4), i(5, 3), index(4, 3)),
+        Case(None, index([[3], [1]]), q(2, 3), index(4, 3), outputs=FLAT),
+    ],
     "TANH": [Case(None, x(3, 9)), Case(None, q(3, 90), outputs=Quantization(1 / 128, 0))],
     "LOGISTIC": [Case(None, x(3, 9)), Case(None, q(3, 90), outputs=Quantization(1 / 256, -128))],
     "ARG_MAX": [Case(a.ArgAttributes(INT32), x(3, 5), index(1)), Case(a.ArgAttributes(INT64), q(3, 5), index(-2))],
