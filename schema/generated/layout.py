@@ -53,6 +53,10 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
            ('input_names', '[string]', None, False),
            ('outputs', '[int]', None, False),
            ('output_names', '[string]', None, False)],
+ 'LocalResponseNormalizationAttributes': [('radius', 'int', 5, False),
+                                          ('bias', 'float', 1.0, False),
+                                          ('alpha', 'float', 1.0, False),
+                                          ('beta', 'float', 0.5, False)],
  'MirrorPadAttributes': [('mode', 'MirrorPadMode', 0, False)],
  'Model': [('minimum_reader', 'ushort', 1, False),
            ('requantization', 'Requantization', 0, False),
@@ -229,7 +233,11 @@ ENUMS: dict[str, dict[str, int]] = {'Activation': {'NONE': 0, 'RELU': 1, 'RELU6'
             'SELECT_V2': 105,
             'CAST': 106,
             'QUANTIZE': 107,
-            'DEQUANTIZE': 108},
+            'DEQUANTIZE': 108,
+            'TOPK_V2': 109,
+            'WHERE': 110,
+            'SCATTER_ND': 111,
+            'LOCAL_RESPONSE_NORMALIZATION': 112},
  'Padding': {'VALID': 0, 'SAME': 1, 'EXPLICIT': 2},
  'Requantization': {'TFLITE_DOUBLE': 0, 'FP32_ROUND_EVEN': 1}}
 
@@ -265,4 +273,5 @@ UNIONS: dict[str, dict[str, int]] = {'Attributes': {'NONE': 0,
                 'SqueezeAttributes': 21,
                 'DTypeAttributes': 22,
                 'BlockSizeAttributes': 23,
-                'ResizeAttributes': 24}}
+                'ResizeAttributes': 24,
+                'LocalResponseNormalizationAttributes': 25}}

@@ -160,6 +160,10 @@ class OpCode(object):
     CAST = 106
     QUANTIZE = 107
     DEQUANTIZE = 108
+    TOPK_V2 = 109
+    WHERE = 110
+    SCATTER_ND = 111
+    LOCAL_RESPONSE_NORMALIZATION = 112
 
 
 class Attributes(object):
@@ -188,6 +192,7 @@ class Attributes(object):
     DTypeAttributes = 22
     BlockSizeAttributes = 23
     ResizeAttributes = 24
+    LocalResponseNormalizationAttributes = 25
 
 def AttributesCreator(unionType, table):
     from flatbuffers.table import Table
@@ -241,6 +246,8 @@ def AttributesCreator(unionType, table):
         return BlockSizeAttributesT.InitFromBuf(table.Bytes, table.Pos)
     if unionType == Attributes.ResizeAttributes:
         return ResizeAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.LocalResponseNormalizationAttributes:
+        return LocalResponseNormalizationAttributesT.InitFromBuf(table.Bytes, table.Pos)
     return None
 
 
@@ -3060,6 +3067,128 @@ class ResizeAttributesT(object):
         return resizeAttributes
 
 
+class LocalResponseNormalizationAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = LocalResponseNormalizationAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsLocalResponseNormalizationAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def LocalResponseNormalizationAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # LocalResponseNormalizationAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # LocalResponseNormalizationAttributes
+    def Radius(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 5
+
+    # LocalResponseNormalizationAttributes
+    def Bias(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # LocalResponseNormalizationAttributes
+    def Alpha(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # LocalResponseNormalizationAttributes
+    def Beta(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.5
+
+def LocalResponseNormalizationAttributesStart(builder):
+    builder.StartObject(4)
+
+def LocalResponseNormalizationAttributesAddRadius(builder, radius):
+    builder.PrependInt32Slot(0, radius, 5)
+
+def LocalResponseNormalizationAttributesAddBias(builder, bias):
+    builder.PrependFloat32Slot(1, bias, 1.0)
+
+def LocalResponseNormalizationAttributesAddAlpha(builder, alpha):
+    builder.PrependFloat32Slot(2, alpha, 1.0)
+
+def LocalResponseNormalizationAttributesAddBeta(builder, beta):
+    builder.PrependFloat32Slot(3, beta, 0.5)
+
+def LocalResponseNormalizationAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class LocalResponseNormalizationAttributesT(object):
+
+    # LocalResponseNormalizationAttributesT
+    def __init__(
+        self,
+        radius = 5,
+        bias = 1.0,
+        alpha = 1.0,
+        beta = 0.5,
+    ):
+        self.radius = radius  # type: int
+        self.bias = bias  # type: float
+        self.alpha = alpha  # type: float
+        self.beta = beta  # type: float
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        localResponseNormalizationAttributes = LocalResponseNormalizationAttributes()
+        localResponseNormalizationAttributes.Init(buf, pos)
+        return cls.InitFromObj(localResponseNormalizationAttributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, localResponseNormalizationAttributes):
+        x = LocalResponseNormalizationAttributesT()
+        x._UnPack(localResponseNormalizationAttributes)
+        return x
+
+    # LocalResponseNormalizationAttributesT
+    def _UnPack(self, localResponseNormalizationAttributes):
+        if localResponseNormalizationAttributes is None:
+            return
+        self.radius = localResponseNormalizationAttributes.Radius()
+        self.bias = localResponseNormalizationAttributes.Bias()
+        self.alpha = localResponseNormalizationAttributes.Alpha()
+        self.beta = localResponseNormalizationAttributes.Beta()
+
+    # LocalResponseNormalizationAttributesT
+    def Pack(self, builder):
+        LocalResponseNormalizationAttributesStart(builder)
+        LocalResponseNormalizationAttributesAddRadius(builder, self.radius)
+        LocalResponseNormalizationAttributesAddBias(builder, self.bias)
+        LocalResponseNormalizationAttributesAddAlpha(builder, self.alpha)
+        LocalResponseNormalizationAttributesAddBeta(builder, self.beta)
+        localResponseNormalizationAttributes = LocalResponseNormalizationAttributesEnd(builder)
+        return localResponseNormalizationAttributes
+
+
 class Stream(object):
     __slots__ = ['_tab']
 
@@ -3841,7 +3970,7 @@ class NodeT(object):
         self.inputs = inputs  # type: Optional[List[int]]
         self.outputs = outputs  # type: Optional[List[int]]
         self.attributesType = attributesType  # type: int
-        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT']
+        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT']
 
     @classmethod
     def InitFromBuf(cls, buf, pos):

@@ -193,6 +193,16 @@ class ResizeAttributes:
     half_pixel_centers: bool = False
 
 
+@dataclass(frozen=True)
+class LocalResponseNormalizationAttributes:
+    """radius: channels on either side that take part."""
+
+    radius: int = 5
+    bias: float = 1.0
+    alpha: float = 1.0
+    beta: float = 0.5
+
+
 def activation_range(attributes) -> tuple[float, float]:
     """(lowest, highest) real value that a fused activation lets through."""
     if attributes.activation == "CLAMP":

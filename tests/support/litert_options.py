@@ -106,6 +106,10 @@ OPTIONS: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _resize),
     "ONE_HOT": ("OneHotOptions", _same(axis="axis")),
     "CAST": ("CastOptions", lambda a: {"outDataType": DTYPES[a.dtype]}),
+    "LOCAL_RESPONSE_NORMALIZATION": (
+        "LocalResponseNormalizationOptions",
+        _same(radius="radius", bias="bias", alpha="alpha", beta="beta"),
+    ),
     "CUMSUM": ("CumsumOptions", _same(exclusive="exclusive", reverse="reverse")),
 }
 

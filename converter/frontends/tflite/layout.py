@@ -66,6 +66,7 @@ TABLES = {
     "GeluOptions": "approximate:bool",
     "SoftmaxOptions": "beta:float",
     "L2NormOptions": _FUSED,
+    "LocalResponseNormalizationOptions": "radius:int bias:float alpha:float beta:float",
     "ReducerOptions": "keep_dims:bool",
     "CumsumOptions": "exclusive:bool reverse:bool",
     "ReshapeOptions": "new_shape:[int]",

@@ -14,7 +14,7 @@ EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR LOG
 ABS NEG SIGN EXP LOG SQRT RSQRT SQUARE SIN COS FLOOR CEIL ROUND
 RELU RELU6 RELU_N1_TO_1 PRELU HARD_SWISH LOGISTIC TANH
 TRANSPOSE SLICE PAD PADV2 TILE GATHER_ND EXPAND_DIMS RANK FILL RANGE BROADCAST_TO REVERSE_V2 SPACE_TO_BATCH_ND
-BATCH_TO_SPACE_ND SELECT_V2
+BATCH_TO_SPACE_ND SELECT_V2 TOPK_V2 WHERE SCATTER_ND
 """.split()
 
 Attributes = Callable[[Reading], dict[str, Any]]
@@ -36,6 +36,10 @@ WITH_OPTIONS: dict[str, tuple[str, Attributes]] = {
     "LEAKY_RELU": ("LeakyReluOptions", _options(alpha="alpha")),
     "GELU": ("GeluOptions", _options(approximate="approximate")),
     "SOFTMAX": ("SoftmaxOptions", _options(beta="beta")),
+    "LOCAL_RESPONSE_NORMALIZATION": (
+        "LocalResponseNormalizationOptions",
+        _options(radius="radius", bias="bias", alpha="alpha", beta="beta"),
+    ),
     "MIRROR_PAD": ("MirrorPadOptions", _options(mode="mode")),
     "GATHER": ("GatherOptions", _options(axis="axis", batch_dims="batch_dims")),
     "SPACE_TO_DEPTH": ("SpaceToDepthOptions", _options(block_size="block_size")),

@@ -138,7 +138,7 @@ CASES: dict[str, list[Case]] = {
     "L2_NORMALIZATION": [Case(None, x(3, 9)), Case(None, q(3, 9), outputs=Quantization(1 / 128, 0))],
     "LOCAL_RESPONSE_NORMALIZATION": [
         Case(a.LocalResponseNormalizationAttributes(2, 1.5, 0.3, 0.75), x(2, 3, 4, 9)),
-        Case(a.LocalResponseNormalizationAttributes(20, 1.0, 1.0, 0.5), x(3, 5)),
+        Case(a.LocalResponseNormalizationAttributes(20, 1.0, 1.0, 0.5), x(1, 2, 3, 5)),
     ],
     "TOPK_V2": [
         Case(None, x(2, 3, 9), index(4), many=2),
