@@ -96,11 +96,12 @@ def multiply_by_quantized_multiplier(x: ArrayLike, q31: ArrayLike, shift: ArrayL
     return rounding_divide_by_pot(high, np.maximum(-shift, 0))
 
 
-def multiply_wide_by_quantized_multiplier(x: ArrayLike, q31: int, shift: int) -> np.ndarray:
+def multiply_wide_by_quantized_multiplier(x: ArrayLike, q31: ArrayLike, shift: ArrayLike) -> np.ndarray:
     """As above for 48-bit x, with only 16 bits of the multiplier and one rounding (the int64 overload of common.cc)."""
-    q15 = (q31 + (1 << 15)) >> 16 if q31 < 0x7FFF0000 else 0x7FFF
-    product, right = np.asarray(x, np.int64) * q15, 15 - shift
-    return (product + (1 << (right - 1))) >> right if right > 0 else product << -right
+    q31, right = np.asarray(q31, np.int64), 15 - np.asarray(shift, np.int64)
+    product = np.asarray(x, np.int64) * np.where(q31 < 0x7FFF0000, (q31 + (1 << 15)) >> 16, 0x7FFF)
+    rounded = (product + (np.int64(1) << np.maximum(right - 1, 0))) >> np.maximum(right, 0)
+    return np.where(right > 0, rounded, product << np.maximum(-right, 0))
 
 
 def multiply_by_real(x: ArrayLike, real: float | np.floating) -> np.ndarray:
@@ -138,6 +139,15 @@ def requantize(
     shape = np.shape(multipliers)
     scaled = multiply_by_quantized_multiplier(acc, q31.reshape(shape), shift.reshape(shape))
     return np.clip(scaled + zero_point, low, high)
+
+
+def requantize_wide(acc: np.ndarray, multipliers: ArrayLike, low: int, high: int) -> np.ndarray:
+    """`requantize` of 48-bit accumulators to int16, whose zero point is 0 (TFLite 16x8): one rounding, as int64.
+
+    What is no int32 wraps around before it is clamped, as it does there.
+    """
+    q31, shift = (part.reshape(np.shape(multipliers)) for part in quantize_multipliers(multipliers))
+    return np.clip(wrap_int32(multiply_wide_by_quantized_multiplier(acc, q31, shift)), low, high)
 
 
 def round_half_away(x: np.ndarray | np.floating) -> np.ndarray:

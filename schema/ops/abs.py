@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from schema import fixedpoint
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, per_tensor
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE, per_tensor
 from schema.ops.elementwise import Unary
 
 
 class Abs(Unary):
     name = "ABS"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, attributes):
@@ -27,4 +27,4 @@ class Abs(Unary):
         size = np.abs(x.astype(np.int64) - zero_point)
         if scale != output_scale:
             size = fixedpoint.multiply_by_real(size, scale / output_scale)
-        return np.clip(size + output_zero, -128, 127).astype(x.dtype)
+        return fixedpoint.saturate(size + output_zero, x.dtype).astype(x.dtype)

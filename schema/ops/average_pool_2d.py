@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schema.ops.attributes import Pool2DAttributes, check_activation
-from schema.ops.dtypes import FLOATS, LEGACY, QUANTIZED
+from schema.ops.dtypes import FLOATS, LEGACY, QUANTIZED, WIDE
 from schema.ops.pooling import AveragePool
 
 
@@ -11,7 +11,7 @@ class AveragePool2D(AveragePool):
     name = "AVERAGE_POOL_2D"
     Attributes = Pool2DAttributes
     axes = "hw"
-    dtypes = FLOATS | QUANTIZED | LEGACY
+    dtypes = FLOATS | QUANTIZED | WIDE | LEGACY
 
     @classmethod
     def check(cls, attributes):

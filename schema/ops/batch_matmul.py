@@ -15,7 +15,16 @@ from schema.ops import linear
 from schema.ops.attributes import BatchMatMulAttributes
 from schema.ops.base import Op, require
 from schema.ops.broadcasting import broadcast_shapes
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, is_quantized, per_tensor, require_dtype, require_same_dtype
+from schema.ops.dtypes import (
+    FLOATS,
+    INTEGERS,
+    QUANTIZED,
+    WIDE,
+    is_quantized,
+    per_tensor,
+    require_dtype,
+    require_same_dtype,
+)
 
 
 class BatchMatMul(Op):
@@ -26,7 +35,7 @@ class BatchMatMul(Op):
     @classmethod
     def infer(cls, attributes, inputs, values):
         a, b = inputs
-        require_dtype(cls.name, "input", a, FLOATS | INTEGERS | QUANTIZED)
+        require_dtype(cls.name, "input", a, FLOATS | INTEGERS | QUANTIZED | WIDE)
         require_same_dtype(cls.name, a, b)
         if a.shape is None or b.shape is None:
             return [TensorType(None, a.dtype)]
@@ -50,4 +59,6 @@ class BatchMatMul(Op):
         (scale_a, _), (scale_b, _) = (per_tensor(cls.name, "input", t) for t in inputs)
         scale, zero_point = per_tensor(cls.name, "output", outputs[0])
         multiplier = np.float64(scale_a * scale_b) / np.float64(scale)
+        if inputs[0].dtype in WIDE:
+            return [fixedpoint.requantize_wide(acc, multiplier, -(2**15), 2**15 - 1).astype(outputs[0].dtype)]
         return [fixedpoint.requantize(acc, multiplier, zero_point, -128, 127).astype(outputs[0].dtype)]

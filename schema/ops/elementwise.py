@@ -10,6 +10,7 @@ import numpy as np
 from schema import fixedpoint
 from schema.errors import ExecutionError
 from schema.graph import TensorType
+from schema.ops import interpolated_table
 from schema.ops.attributes import ArithmeticAttributes, activation_range, check_activation
 from schema.ops.base import Op
 from schema.ops.broadcasting import broadcast_shapes
@@ -18,6 +19,7 @@ from schema.ops.dtypes import (
     FLOATS,
     INTEGERS,
     QUANTIZED,
+    WIDE,
     is_quantized,
     per_tensor,
     require_dtype,
@@ -62,7 +64,10 @@ class Unary(Op):
 
     @classmethod
     def quantized(cls, x: np.ndarray, attributes: Any, given: TensorType, output: TensorType) -> np.ndarray:
-        """The result for int8."""
+        """The result for int8; for int16, where the op's `dtypes` have it, on lines between the entries of a table."""
+        if given.dtype in WIDE:
+            wide = interpolated_table.table(cls.name, lambda real: cls.tabulated(real, attributes), given, output)
+            return interpolated_table.look_up(x, wide).astype(x.dtype)
         return look_up(x, table(cls.name, lambda real: cls.tabulated(real, attributes), given, output))
 
 

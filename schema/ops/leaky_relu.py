@@ -12,12 +12,13 @@ import numpy as np
 from schema import fixedpoint
 from schema.ops.attributes import AlphaAttributes
 from schema.ops.base import require
-from schema.ops.dtypes import per_tensor
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE, per_tensor
 from schema.ops.elementwise import Unary
 
 
 class LeakyRelu(Unary):
     name = "LEAKY_RELU"
+    dtypes = FLOATS | QUANTIZED | WIDE
     Attributes = AlphaAttributes
 
     @classmethod
@@ -36,4 +37,4 @@ class LeakyRelu(Unary):
         slope = scale * np.float32(attributes.alpha) / output_scale
         above = fixedpoint.multiply_by_real(value, scale / output_scale)
         scaled = np.where(value >= 0, above, fixedpoint.multiply_by_real(value, slope))
-        return np.clip(scaled + output_zero, -128, 127).astype(x.dtype)
+        return fixedpoint.saturate(scaled + output_zero, x.dtype).astype(x.dtype)

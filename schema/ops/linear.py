@@ -14,6 +14,8 @@ from schema.ops.dtypes import (
     ACCUMULATORS,
     FLOATS,
     QUANTIZED,
+    WIDE,
+    WIDE_ACCUMULATORS,
     is_quantized,
     per_tensor,
     quantized,
@@ -23,8 +25,13 @@ from schema.ops.dtypes import (
 
 
 def infer_dtype(op: str, x: TensorType, weights: TensorType, bias: TensorType | None) -> np.dtype:
-    """The output dtype: all are of one float dtype, or int8 with an int32 bias."""
-    require_dtype(op, "input", x, FLOATS | QUANTIZED)
+    """The output dtype: all are of one float dtype, int8 with an int32 bias, or int16 with int8 and an int64 bias."""
+    require_dtype(op, "input", x, FLOATS | QUANTIZED | WIDE)
+    if x.dtype in WIDE:
+        require_dtype(op, "weights", weights, QUANTIZED)
+        if bias is not None:
+            require_dtype(op, "bias", bias, WIDE_ACCUMULATORS)
+        return x.dtype
     require_same_dtype(op, x, weights)
     if bias is not None:
         require_dtype(op, "bias", bias, {x.dtype} if x.dtype in FLOATS else ACCUMULATORS)
@@ -70,7 +77,7 @@ def finish(
     """Bias, requantization and fused activation: accumulators (..., out) to the output.
 
     channel_axis: where the weights have their output channels, along which they may have several scales.
-    exact: see fixedpoint.requantize.
+    exact: see fixedpoint.requantize. int16 has a rule of its own: fixedpoint.requantize_wide.
     """
     if bias is not None:
         acc = acc + bias.astype(acc.dtype)
@@ -84,4 +91,6 @@ def finish(
         require(scales.axis == channel_axis, f"the weights have scales along axis {scales.axis}, not {channel_axis}")
     multipliers = np.float64(input_scale) * scales.scale.astype(np.float64) / np.float64(output_scale)
     bounds = fixedpoint.activation_bounds(low, high, output)
+    if x.dtype in WIDE:
+        return fixedpoint.requantize_wide(acc, multipliers, *bounds).astype(output.dtype)
     return fixedpoint.requantize(acc, multipliers, zero_point, *bounds, exact=exact).astype(output.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schema.ops.attributes import Pool2DAttributes, check_activation
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE
 from schema.ops.pooling import MaxPool
 
 
@@ -10,6 +11,7 @@ class MaxPool2D(MaxPool):
     name = "MAX_POOL_2D"
     Attributes = Pool2DAttributes
     axes = "hw"
+    dtypes = FLOATS | QUANTIZED | WIDE
 
     @classmethod
     def check(cls, attributes):

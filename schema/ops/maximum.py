@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE
 from schema.ops.elementwise import Binary
 
 
 class Maximum(Binary):
     name = "MAXIMUM"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, a, b):

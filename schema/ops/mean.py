@@ -9,13 +9,13 @@ import numpy as np
 
 from schema import fixedpoint
 from schema.errors import ExecutionError
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE
 from schema.ops.reduction import Reduction, centred_sum, count, wide
 
 
 class Mean(Reduction):
     name = "MEAN"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, axes, keep_dims):
@@ -34,4 +34,4 @@ class Mean(Reduction):
         n = max(count(x, axes), 1)
         more = min(n.bit_length() - 1, 32, 31 + shift)  # bits by which q31 grows, so that it keeps its precision
         scaled = fixedpoint.multiply_by_quantized_multiplier(total, (q31 << more) // n, shift - more)
-        return np.clip(scaled + zero_point, -128, 127).astype(x.dtype)
+        return fixedpoint.saturate(scaled + zero_point, x.dtype).astype(x.dtype)

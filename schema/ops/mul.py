@@ -9,13 +9,13 @@ import numpy as np
 
 from schema import fixedpoint
 from schema.ops.attributes import activation_range
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, per_tensor
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE, per_tensor
 from schema.ops.elementwise import Arithmetic
 
 
 class Mul(Arithmetic):
     name = "MUL"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, a, b):

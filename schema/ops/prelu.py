@@ -45,4 +45,4 @@ class Prelu(Binary):
             fixedpoint.multiply_by_real(value, scale / output_scale),
             fixedpoint.multiply_by_real(below, scale * alpha_scale / output_scale),
         )
-        return np.clip(scaled + output_zero, -128, 127).astype(a.dtype)
+        return fixedpoint.saturate(scaled + output_zero, a.dtype).astype(a.dtype)

@@ -5,13 +5,13 @@ int8 compares the integers: input and output have one scale.
 
 from __future__ import annotations
 
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE
 from schema.ops.reduction import Reduction, lowest
 
 
 class ReduceMax(Reduction):
     name = "REDUCE_MAX"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, axes, keep_dims):

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from schema import fixedpoint
-from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, per_tensor
+from schema.ops.dtypes import FLOATS, INTEGERS, QUANTIZED, WIDE, per_tensor
 from schema.ops.reduction import Reduction, count, wide
 
 
 class ReduceProd(Reduction):
     name = "REDUCE_PROD"
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, axes, keep_dims):
@@ -32,7 +32,7 @@ class ReduceProd(Reduction):
         product = factors[0] if n else np.ones(factors.shape[1:], np.int64)
         for factor in factors[1:]:
             product = _scale(product * factor, q31, shift)
-        result = np.clip(_scale(product, q31, shift) + output_zero, -128, 127).astype(x.dtype)
+        result = fixedpoint.saturate(_scale(product, q31, shift) + output_zero, x.dtype).astype(x.dtype)
         return np.expand_dims(result, axes) if keep_dims else result
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE
 from schema.ops.rectifier import Rectifier
 
 
 class Relu6(Rectifier):
     name = "RELU6"
+    dtypes = FLOATS | QUANTIZED | WIDE
 
     @classmethod
     def bounds(cls, attributes):

@@ -23,4 +23,4 @@ class Sum(Reduction):
     @classmethod
     def quantized(cls, x, axes, keep_dims, given, output):
         total, multiplier, zero_point = centred_sum(cls.name, x, axes, keep_dims, given, output)
-        return np.clip(fixedpoint.multiply_by_real(total, multiplier) + zero_point, -128, 127).astype(x.dtype)
+        return fixedpoint.saturate(fixedpoint.multiply_by_real(total, multiplier) + zero_point, x.dtype).astype(x.dtype)
