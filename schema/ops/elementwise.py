@@ -12,7 +12,7 @@ from schema.errors import ExecutionError
 from schema.graph import TensorType
 from schema.ops import interpolated_table
 from schema.ops.attributes import ArithmeticAttributes, activation_range, check_activation
-from schema.ops.base import Op
+from schema.ops.base import Op, require
 from schema.ops.broadcasting import broadcast_shapes
 from schema.ops.dtypes import (
     BOOL,
@@ -132,13 +132,19 @@ class Comparison(Binary):
     """A binary op that gives bool.
 
     int8: compares the operands in units of 1/256, each scaled and rounded by itself (TFLite kernels/comparisons.cc).
+    int16: the integers, which must be of one scale, unless the op `scales_int16` as it does int8.
     """
 
-    dtypes = FLOATS | INTEGERS | QUANTIZED
+    scales_int16: ClassVar[bool] = False
+
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE
 
     @classmethod
     def quantized(cls, attributes, a, b, given, output):
         (scale_a, zero_a), (scale_b, zero_b) = (per_tensor(cls.name, "input", t) for t in given)
+        if a.dtype in WIDE and not cls.scales_int16:
+            require(scale_a == scale_b, f"{cls.name} compares int16 of one scale, not {scale_a} with {scale_b}")
+            return cls.compute(a, b)
         a = fixedpoint.multiply_by_real((a.astype(np.int64) - zero_a) << 8, scale_a)
         b = fixedpoint.multiply_by_real((b.astype(np.int64) - zero_b) << 8, scale_b)
         return cls.compute(a, b)

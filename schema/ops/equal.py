@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.ops.dtypes import BOOL, FLOATS, INTEGERS, QUANTIZED
+from schema.ops.dtypes import BOOL, FLOATS, INTEGERS, QUANTIZED, WIDE
 from schema.ops.elementwise import Comparison
 
 
 class Equal(Comparison):
     name = "EQUAL"
-    dtypes = FLOATS | INTEGERS | QUANTIZED | BOOL
+    dtypes = FLOATS | INTEGERS | QUANTIZED | WIDE | BOOL
+    scales_int16 = True
 
     @classmethod
     def compute(cls, a, b):

@@ -1,6 +1,7 @@
 """PRELU: (x, alpha) -> x above zero, else alpha * x; alpha broadcasts to x.
 
 int8: x - zero_point, or its product with alpha - zero_point, times a multiplier (TFLite reference/prelu.h).
+int16: with int8 slopes.
 """
 
 from __future__ import annotations
@@ -8,19 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from schema import fixedpoint
+from schema.graph import TensorType
 from schema.ops.base import require
-from schema.ops.dtypes import FLOATS, QUANTIZED, per_tensor
+from schema.ops.broadcasting import broadcast_shapes
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE, per_tensor, require_dtype
 from schema.ops.elementwise import Binary
 
 
 class Prelu(Binary):
     name = "PRELU"
-    dtypes = FLOATS | QUANTIZED
+    dtypes = FLOATS | QUANTIZED | WIDE
 
     @classmethod
     def infer(cls, attributes, inputs, values):
         x, alpha = inputs
-        result = super().infer(attributes, inputs, values)
+        if x.dtype in WIDE:
+            require_dtype(cls.name, "slopes", alpha, QUANTIZED)
+            result = [TensorType(broadcast_shapes(x.shape, alpha.shape), x.dtype)]
+        else:
+            result = super().infer(attributes, inputs, values)
         if x.shape is None:
             return result
         trailing = (alpha.shape or ())[::-1]

@@ -1,7 +1,7 @@
 """RSQRT: 1 / sqrt(x).
 
 int8: the inverse square root of x - zero_point in fixed point (TFLite kernels/elementwise.cc). Zero gives the largest
-output, and so do negative numbers, which TFLite refuses.
+output, and so do negative numbers, which TFLite refuses. int16: an interpolated table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from schema import fixedpoint
-from schema.ops.dtypes import per_tensor
+from schema.ops import interpolated_table
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE, per_tensor
 from schema.ops.elementwise import Unary
 from schema.ops.fixed_point_functions import inverse_sqrt
 
@@ -19,6 +20,7 @@ EXTRA_BITS = 20
 
 class Rsqrt(Unary):
     name = "RSQRT"
+    dtypes = FLOATS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, attributes):
@@ -26,6 +28,13 @@ class Rsqrt(Unary):
 
     @classmethod
     def quantized(cls, x, attributes, given, output):
+        if given.dtype in WIDE:
+            output_scale, _ = per_tensor(cls.name, "output", output)
+            highest = np.float32(interpolated_table.HIGH) * output_scale
+            entries = interpolated_table.table(
+                cls.name, lambda real: np.where(real > 0, np.float32(1) / np.sqrt(real), highest), given, output
+            )
+            return interpolated_table.look_up(x, entries).astype(x.dtype)
         scale, zero_point = per_tensor(cls.name, "input", given)
         output_scale, output_zero = per_tensor(cls.name, "output", output)
         value = x.astype(np.int64) - zero_point

@@ -164,6 +164,40 @@ def test_neg(data):
         run_reference("NEG", None, [x], [Quantization(float(x.quantization.scale[0]) * 2)])
 
 
+@given(st.data())
+def test_prelu(data):
+    draw, rng = data.draw, data.draw(generators)
+    x, slopes = operand(draw, rng, 2, 3, 5), draw(drawing_int8.quantizations(1e-4, 1e-1))
+    inputs = [x, Operand(drawing_int8.int8(rng, 5), slopes, True)]
+    assert_parity("PRELU", None, inputs, drawing_int16.output(draw, float(x.quantization.scale[0]) * 16384))
+
+
+@pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
+@given(data=st.data())
+def test_roots(op, data):
+    draw, rng = data.draw, data.draw(generators)
+    numbers = drawing_int16.spread(rng)
+    x = Operand(numbers[numbers >= 0], draw(drawing_int16.quantizations(1e-6, 1e1)))
+    largest = np.sqrt(float(x.quantization.scale[0]) * 16384)
+    assert_parity(op, None, [x], drawing_int16.output(draw, largest if op == "SQRT" else 10 / largest))
+
+
+@pytest.mark.parametrize("op", ["EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"])
+@given(data=st.data())
+def test_comparisons(op, data):
+    draw, rng = data.draw, data.draw(generators)
+    x = operand(draw, rng, 2, 3, 40, high=0.9)  # LiteRT's EQUAL ends the process where a scale is 1 or more
+    equal, other = rng.random((2, 3, 40)) < 0.3, drawing_int16.int16(rng, 2, 3, 40)
+    y = Operand(np.where(equal, x.value, other), x.quantization)
+    assert_parity(op, None, [x, y])
+    other = Operand(y.value, Quantization(float(x.quantization.scale[0]) / 2))
+    if op in ("EQUAL", "NOT_EQUAL"):
+        assert_parity(op, None, [x, other])
+    else:
+        with pytest.raises(ShapeError, match="one scale"):
+            run_reference(op, None, [x, other])
+
+
 @pytest.mark.parametrize("op", ["LOGISTIC", "TANH"])
 @given(data=st.data())
 def test_sigmoids(op, data):
@@ -222,7 +256,7 @@ def test_zero_points_other_than_0_are_refused(rng):
         run_reference("ADD", a.ArithmeticAttributes(), [x, x], [Quantization(0.1)])
 
 
-@pytest.mark.parametrize("op", ["ELU", "GELU", "HARD_SWISH", "LOG_SOFTMAX", "SQUARE", "RELU_N1_TO_1", "SQRT"])
+@pytest.mark.parametrize("op", ["ELU", "GELU", "HARD_SWISH", "LOG_SOFTMAX", "SQUARE", "RELU_N1_TO_1"])
 def test_what_the_specification_has_not_is_refused(op, rng):
     x, kind = Operand(drawing_int16.int16(rng, 2, 3), Quantization(0.1)), ops.get(op)
     with pytest.raises(UnsupportedError, match="int16"):
