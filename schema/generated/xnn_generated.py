@@ -45,6 +45,15 @@ class Activation(object):
     CLAMP = 4
 
 
+class RecurrentActivation(object):
+    NONE = 0
+    RELU = 1
+    RELU6 = 2
+    RELU_N1_TO_1 = 3
+    TANH = 4
+    LOGISTIC = 5
+
+
 class MirrorPadMode(object):
     REFLECT = 0
     SYMMETRIC = 1
@@ -164,6 +173,9 @@ class OpCode(object):
     WHERE = 110
     SCATTER_ND = 111
     LOCAL_RESPONSE_NORMALIZATION = 112
+    UNIDIRECTIONAL_SEQUENCE_RNN = 113
+    UNIDIRECTIONAL_SEQUENCE_LSTM = 114
+    SVDF = 115
 
 
 class Attributes(object):
@@ -193,6 +205,9 @@ class Attributes(object):
     BlockSizeAttributes = 23
     ResizeAttributes = 24
     LocalResponseNormalizationAttributes = 25
+    SequenceRNNAttributes = 26
+    LSTMAttributes = 27
+    SVDFAttributes = 28
 
 def AttributesCreator(unionType, table):
     from flatbuffers.table import Table
@@ -248,6 +263,12 @@ def AttributesCreator(unionType, table):
         return ResizeAttributesT.InitFromBuf(table.Bytes, table.Pos)
     if unionType == Attributes.LocalResponseNormalizationAttributes:
         return LocalResponseNormalizationAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.SequenceRNNAttributes:
+        return SequenceRNNAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.LSTMAttributes:
+        return LSTMAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.SVDFAttributes:
+        return SVDFAttributesT.InitFromBuf(table.Bytes, table.Pos)
     return None
 
 
@@ -3189,6 +3210,316 @@ class LocalResponseNormalizationAttributesT(object):
         return localResponseNormalizationAttributes
 
 
+class SequenceRNNAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = SequenceRNNAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsSequenceRNNAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def SequenceRNNAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # SequenceRNNAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # SequenceRNNAttributes
+    def TimeMajor(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return bool(self._tab.Get(flatbuffers.number_types.BoolFlags, o + self._tab.Pos))
+        return False
+
+    # SequenceRNNAttributes
+    def Activation(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
+        return 4
+
+def SequenceRNNAttributesStart(builder):
+    builder.StartObject(2)
+
+def SequenceRNNAttributesAddTimeMajor(builder, timeMajor):
+    builder.PrependBoolSlot(0, timeMajor, 0)
+
+def SequenceRNNAttributesAddActivation(builder, activation):
+    builder.PrependUint8Slot(1, activation, 4)
+
+def SequenceRNNAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class SequenceRNNAttributesT(object):
+
+    # SequenceRNNAttributesT
+    def __init__(
+        self,
+        timeMajor = False,
+        activation = 4,
+    ):
+        self.timeMajor = timeMajor  # type: bool
+        self.activation = activation  # type: int
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        sequenceRnnattributes = SequenceRNNAttributes()
+        sequenceRnnattributes.Init(buf, pos)
+        return cls.InitFromObj(sequenceRnnattributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, sequenceRnnattributes):
+        x = SequenceRNNAttributesT()
+        x._UnPack(sequenceRnnattributes)
+        return x
+
+    # SequenceRNNAttributesT
+    def _UnPack(self, sequenceRnnattributes):
+        if sequenceRnnattributes is None:
+            return
+        self.timeMajor = sequenceRnnattributes.TimeMajor()
+        self.activation = sequenceRnnattributes.Activation()
+
+    # SequenceRNNAttributesT
+    def Pack(self, builder):
+        SequenceRNNAttributesStart(builder)
+        SequenceRNNAttributesAddTimeMajor(builder, self.timeMajor)
+        SequenceRNNAttributesAddActivation(builder, self.activation)
+        sequenceRnnattributes = SequenceRNNAttributesEnd(builder)
+        return sequenceRnnattributes
+
+
+class LSTMAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = LSTMAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsLSTMAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def LSTMAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # LSTMAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # LSTMAttributes
+    def TimeMajor(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return bool(self._tab.Get(flatbuffers.number_types.BoolFlags, o + self._tab.Pos))
+        return False
+
+    # LSTMAttributes
+    def CellClip(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # LSTMAttributes
+    def ProjectionClip(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # LSTMAttributes
+    def Activation(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
+        return 4
+
+def LSTMAttributesStart(builder):
+    builder.StartObject(4)
+
+def LSTMAttributesAddTimeMajor(builder, timeMajor):
+    builder.PrependBoolSlot(0, timeMajor, 0)
+
+def LSTMAttributesAddCellClip(builder, cellClip):
+    builder.PrependFloat32Slot(1, cellClip, 0.0)
+
+def LSTMAttributesAddProjectionClip(builder, projectionClip):
+    builder.PrependFloat32Slot(2, projectionClip, 0.0)
+
+def LSTMAttributesAddActivation(builder, activation):
+    builder.PrependUint8Slot(3, activation, 4)
+
+def LSTMAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class LSTMAttributesT(object):
+
+    # LSTMAttributesT
+    def __init__(
+        self,
+        timeMajor = False,
+        cellClip = 0.0,
+        projectionClip = 0.0,
+        activation = 4,
+    ):
+        self.timeMajor = timeMajor  # type: bool
+        self.cellClip = cellClip  # type: float
+        self.projectionClip = projectionClip  # type: float
+        self.activation = activation  # type: int
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        lstmattributes = LSTMAttributes()
+        lstmattributes.Init(buf, pos)
+        return cls.InitFromObj(lstmattributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, lstmattributes):
+        x = LSTMAttributesT()
+        x._UnPack(lstmattributes)
+        return x
+
+    # LSTMAttributesT
+    def _UnPack(self, lstmattributes):
+        if lstmattributes is None:
+            return
+        self.timeMajor = lstmattributes.TimeMajor()
+        self.cellClip = lstmattributes.CellClip()
+        self.projectionClip = lstmattributes.ProjectionClip()
+        self.activation = lstmattributes.Activation()
+
+    # LSTMAttributesT
+    def Pack(self, builder):
+        LSTMAttributesStart(builder)
+        LSTMAttributesAddTimeMajor(builder, self.timeMajor)
+        LSTMAttributesAddCellClip(builder, self.cellClip)
+        LSTMAttributesAddProjectionClip(builder, self.projectionClip)
+        LSTMAttributesAddActivation(builder, self.activation)
+        lstmattributes = LSTMAttributesEnd(builder)
+        return lstmattributes
+
+
+class SVDFAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = SVDFAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsSVDFAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def SVDFAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # SVDFAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # SVDFAttributes
+    def Rank(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 1
+
+    # SVDFAttributes
+    def Activation(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
+        return 0
+
+def SVDFAttributesStart(builder):
+    builder.StartObject(2)
+
+def SVDFAttributesAddRank(builder, rank):
+    builder.PrependInt32Slot(0, rank, 1)
+
+def SVDFAttributesAddActivation(builder, activation):
+    builder.PrependUint8Slot(1, activation, 0)
+
+def SVDFAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class SVDFAttributesT(object):
+
+    # SVDFAttributesT
+    def __init__(
+        self,
+        rank = 1,
+        activation = 0,
+    ):
+        self.rank = rank  # type: int
+        self.activation = activation  # type: int
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        svdfattributes = SVDFAttributes()
+        svdfattributes.Init(buf, pos)
+        return cls.InitFromObj(svdfattributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, svdfattributes):
+        x = SVDFAttributesT()
+        x._UnPack(svdfattributes)
+        return x
+
+    # SVDFAttributesT
+    def _UnPack(self, svdfattributes):
+        if svdfattributes is None:
+            return
+        self.rank = svdfattributes.Rank()
+        self.activation = svdfattributes.Activation()
+
+    # SVDFAttributesT
+    def Pack(self, builder):
+        SVDFAttributesStart(builder)
+        SVDFAttributesAddRank(builder, self.rank)
+        SVDFAttributesAddActivation(builder, self.activation)
+        svdfattributes = SVDFAttributesEnd(builder)
+        return svdfattributes
+
+
 class Stream(object):
     __slots__ = ['_tab']
 
@@ -3970,7 +4301,7 @@ class NodeT(object):
         self.inputs = inputs  # type: Optional[List[int]]
         self.outputs = outputs  # type: Optional[List[int]]
         self.attributesType = attributesType  # type: int
-        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT']
+        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT', 'SequenceRNNAttributesT', 'LSTMAttributesT', 'SVDFAttributesT']
 
     @classmethod
     def InitFromBuf(cls, buf, pos):

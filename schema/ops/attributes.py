@@ -203,6 +203,35 @@ class LocalResponseNormalizationAttributes:
     beta: float = 0.5
 
 
+@dataclass(frozen=True)
+class SequenceRNNAttributes:
+    """time_major: sequences are (time, batch, features), not (batch, time, features)."""
+
+    time_major: bool = False
+    activation: str = "TANH"
+
+
+@dataclass(frozen=True)
+class LSTMAttributes:
+    """cell_clip, projection_clip: the largest magnitude of the cell's state and of what is projected; 0: any.
+
+    activation: of the candidate state and of the cell's output; gates are logistic.
+    """
+
+    time_major: bool = False
+    cell_clip: float = 0.0
+    projection_clip: float = 0.0
+    activation: str = "TANH"
+
+
+@dataclass(frozen=True)
+class SVDFAttributes:
+    """rank: how many filters make one unit."""
+
+    rank: int = 1
+    activation: str = "NONE"
+
+
 def activation_range(attributes) -> tuple[float, float]:
     """(lowest, highest) real value that a fused activation lets through."""
     if attributes.activation == "CLAMP":

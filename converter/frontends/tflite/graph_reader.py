@@ -54,6 +54,7 @@ class _Reader:
         self.tensors: dict[int, Tensor] = {}
         self.available: set[Tensor] = set()
         self.nodes: list[Node] = []
+        self.states: list[tuple[Tensor, Tensor]] = []
 
     def graph(self, signature: signatures.Signature) -> Graph:
         inputs = [self._input(index) for index in _indices(self.raw["inputs"])]
@@ -69,6 +70,11 @@ class _Reader:
             for kind, known, there in (("inputs", signature.inputs, inputs), ("outputs", signature.outputs, outputs))
         ]
         outputs = self._distinct(outputs, inputs, names[1])
+        for state, following in self.states:
+            inputs.append(state)
+            outputs.append(following)
+            names[0].append(signatures.distinct(state.name, names[0]))
+            names[1].append(signatures.distinct(following.name, names[1]))
         return Graph(self.nodes, inputs, names[0], outputs, names[1], signature.name)
 
     def _tensor(self, index: int, place: str) -> Tensor:
@@ -84,6 +90,12 @@ class _Reader:
             raise FormatError(f"the subgraph's inputs: '{tensor.name}' is a constant, or an input twice")
         self.available.add(tensor)
         return tensor
+
+    def _operand(self, index: int, place: str) -> Tensor | None:
+        """None for what is left out, and for a variable: no op but those that go through time reads one."""
+        if index == -1 or (0 <= index < len(self.stored) and self.stored[index]["is_variable"]):
+            return None
+        return self._tensor(index, place)
 
     def _require_available(self, tensor: Tensor, place: str) -> None:
         if tensor in self.available or tensor.is_constant:
@@ -101,7 +113,7 @@ class _Reader:
             raise FormatError(f"{place} computes nothing")
         layer = _layer(outputs[0], operator.name, position)
         place = f"layer '{layer}' (operator {position}, {operator.custom or operator.name})"
-        inputs = [None if index == -1 else self._tensor(index, place) for index in _indices(raw["inputs"])]
+        inputs = [self._operand(index, place) for index in _indices(raw["inputs"])]
         for tensor in inputs:
             if tensor is not None:
                 self._require_available(tensor, place)
@@ -129,7 +141,7 @@ class _Reader:
         else:
             raise FormatError(f"its options are {raw['builtin_options'][0]}, not {reader.options}")
         custom = b"" if raw["custom_options"] is None else raw["custom_options"].tobytes()
-        reader.read(Reading(options, custom, inputs, outputs, layer, self.nodes))
+        reader.read(Reading(options, custom, inputs, outputs, layer, self.nodes, self.states))
 
     def _distinct(self, outputs: list[Tensor], inputs: list[Tensor], names: list[str]) -> list[Tensor]:
         """Outputs that are inputs, constants, or one tensor twice get nodes of their own."""

@@ -62,6 +62,12 @@ TABLES = {
     "SubOptions": _MULTIPLIED,
     "MulOptions": _FUSED,
     "DivOptions": _FUSED,
+    "SequenceRNNOptions": f"time_major:bool {_FUSED}",
+    "BidirectionalSequenceRNNOptions": f"time_major:bool {_FUSED} merge_outputs:bool",
+    "UnidirectionalSequenceLSTMOptions": f"{_FUSED} cell_clip:float proj_clip:float time_major:bool",
+    "BidirectionalSequenceLSTMOptions": f"""{_FUSED} cell_clip:float proj_clip:float merge_outputs:bool
+        time_major:bool=1""",
+    "SVDFOptions": f"rank:int {_FUSED}",
     "LeakyReluOptions": "alpha:float",
     "GeluOptions": "approximate:bool",
     "SoftmaxOptions": "beta:float",
@@ -108,5 +114,6 @@ def _field(text: str) -> Field:
     name, _, rest = text.partition(":")
     kind, _, default = rest.partition("=")
     if kind in ENUMS or kind in SCALARS:
-        return Field(name, kind, kind != "bool" and int(default or 0))
+        number = int(default or 0)
+        return Field(name, kind, bool(number) if kind == "bool" else number)
     return Field(name, kind)

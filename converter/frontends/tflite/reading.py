@@ -18,7 +18,8 @@ from schema.quantization import Quantization
 class Reading:
     """One operator, its inputs read already. Readers append the nodes that compute its outputs.
 
-    options: the fields of its options table. layer: the name that its nodes get.
+    options: the fields of its options table. layer: the name that its nodes get. states: what the model remembers from
+    one run to the next, which becomes an input and an output of it: (before, after).
     """
 
     options: dict[str, Any]
@@ -27,6 +28,7 @@ class Reading:
     outputs: list[Tensor]
     layer: str
     nodes: list[Node]
+    states: list[tuple[Tensor, Tensor]]
 
     def operands(self, fewest: int, most: int | None = None) -> list[Tensor | None]:
         """The inputs, None for those left out, as many as there can be."""

@@ -43,12 +43,16 @@ def names(signature: Mapping[int, str], indices: Sequence[int], tensors: Sequenc
     """A name for each of the subgraph's inputs, or outputs: the signature's, else the tensor's, made distinct."""
     result: list[str] = []
     for index, tensor in zip(indices, tensors, strict=True):
-        name = base = signature.get(index, tensor)
-        count = 1
-        while name in result:
-            name, count = f"{base}_{count}", count + 1
-        result.append(name)
+        result.append(distinct(signature.get(index, tensor), result))
     return result
+
+
+def distinct(name: str, taken: Sequence[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    free, count = name, 1
+    while free in taken:
+        free, count = f"{name}_{count}", count + 1
+    return free
 
 
 def _read(file: File, raw: dict[str, Any], place: str) -> Signature:

@@ -5,6 +5,7 @@ from converter.frontends.tflite.ops import (  # noqa: F401  (each registers its 
     linear,
     pooling,
     quantization,
+    recurrent,
     reductions,
     reshaping,
     same,

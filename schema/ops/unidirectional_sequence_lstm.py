@@ -1,0 +1,129 @@
+"""UNIDIRECTIONAL_SEQUENCE_LSTM: a layer of LSTM cells (Hochreiter and Schmidhuber 1997; Sak et al. 2014) -> (y, the
+last output state, the last cell state). Operands, in TFLite's order; those marked ? may be left out:
+
+    0       x, a sequence
+    1..4    weights (cells, in) of the input?, forget, cell and output gate
+    5..8    recurrent weights (cells, out), likewise
+    9..11   peepholes (cells,) from the cell's state to the input?, forget? and output? gate
+    12..15  biases (cells,) of the input?, forget, cell and output gate
+    16, 17  projection weights? (out, cells) and bias? (out,); without them out = cells
+    18, 19  output state? (batch, out) and cell state? (batch, cells)
+    20..23  layer normalization coefficients? (cells,) of the input, forget, cell and output gate
+
+Without weights of the input gate, it is 1 - forget gate. With layer normalization a gate's sum is brought to mean 0 and
+variance 1 over the cells and multiplied by the coefficients before the bias is added (TFLite kernels/lstm_eval.cc).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from schema.graph import TensorType
+from schema.ops import recurrent
+from schema.ops.attributes import LSTMAttributes
+from schema.ops.base import Op, require
+
+GATES = ("input", "forget", "cell", "output")
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, NORMS = 1, 5, 9, 12, 20
+PROJECTION, PROJECTION_BIAS, OUTPUT_STATE, CELL_STATE = 16, 17, 18, 19
+OPERANDS = 24
+VARIANCE_FLOOR = 1e-8
+
+
+class UnidirectionalSequenceLSTM(Op):
+    name = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    Attributes = LSTMAttributes
+    inputs = (1, OPERANDS)
+    outputs = 3
+
+    @classmethod
+    def check(cls, attributes):
+        for name in ("cell_clip", "projection_clip"):
+            value = getattr(attributes, name)
+            require(0 <= value < math.inf, f"{name} is {value}")
+
+    @classmethod
+    def infer(cls, attributes, inputs, values):
+        given = complete(inputs)
+        dtype = recurrent.infer_dtype(cls.name, inputs)
+        check_operands(given)
+        batch, time, features = recurrent.sequence_dims(given[0], attributes.time_major)
+        kernels = [recurrent.dims(given[WEIGHTS + i], 2, f"weights of the {g} gate") for i, g in enumerate(GATES)]
+        again = [recurrent.dims(given[RECURRENT + i], 2, f"recurrent weights ({g})") for i, g in enumerate(GATES)]
+        vectors = [recurrent.dims(given[i], 1, "vectors") for i in (*range(PEEPHOLES, PROJECTION), *range(NORMS, 24))]
+        out, projected = recurrent.dims(given[PROJECTION], 2, "projection weights")
+        state = recurrent.dims(given[OUTPUT_STATE], 2, "output states")
+        cell = recurrent.dims(given[CELL_STATE], 2, "cell states")
+        recurrent.agree("features", features, *(k[1] for k in kernels))
+        rows = [*(k[0] for k in kernels), *(a[0] for a in again), *(v[0] for v in vectors), projected, cell[1]]
+        cells = recurrent.agree("cells", *rows)
+        biased = recurrent.dims(given[PROJECTION_BIAS], 1, "projection biases")[0]
+        out = recurrent.agree("outputs", out, biased, state[1], *(a[1] for a in again))
+        if given[PROJECTION] is None:
+            out = cells = recurrent.agree("outputs and cells", out, cells)
+        batch = recurrent.agree("batch", batch, state[0], cell[0])
+        sequence = recurrent.sequence_shape(batch, time, out, attributes.time_major)
+        return [TensorType(sequence, dtype), TensorType((batch, out), dtype), TensorType((batch, cells), dtype)]
+
+    @classmethod
+    def reference(cls, attributes, arrays, inputs, outputs):
+        x = arrays[0]
+        given: list[Any] = [None if a is None else a.astype(np.float64) for a in complete(arrays)]
+        activation = recurrent.ACTIVATIONS[attributes.activation]
+        steps = recurrent.through_time(x, attributes.time_major)
+        cells, out = given[RECURRENT + 1].shape
+        h = recurrent.initial(given[OUTPUT_STATE], steps.shape[1], out)
+        c = recurrent.initial(given[CELL_STATE], steps.shape[1], cells)
+        results = []
+        for step in steps:
+            forget = recurrent.logistic(gate(given, 1, step, h, c))
+            candidate = activation(gate(given, 2, step, h, None))
+            let_in = 1 - forget if given[WEIGHTS] is None else recurrent.logistic(gate(given, 0, step, h, c))
+            c = clip(forget * c + let_in * candidate, attributes.cell_clip)
+            h = recurrent.logistic(gate(given, 3, step, h, c)) * activation(c)
+            if given[PROJECTION] is not None:
+                h = h @ given[PROJECTION].T
+                h = clip(
+                    h if given[PROJECTION_BIAS] is None else h + given[PROJECTION_BIAS], attributes.projection_clip
+                )
+            results.append(h)
+        y = recurrent.as_sequence(results, x, out, attributes.time_major)
+        return [y, h.astype(x.dtype), c.astype(x.dtype)]
+
+
+def complete(operands) -> list:
+    """All operands, None for those that are left out at the end."""
+    return [*operands, *[None] * (OPERANDS - len(operands))]
+
+
+def check_operands(given: list) -> None:
+    """Raise ShapeError where an operand is left out that others need."""
+    for first, what in ((WEIGHTS, "weights"), (RECURRENT, "recurrent weights"), (BIASES, "bias")):
+        for index, name in enumerate(GATES[1:], 1):
+            require(given[first + index] is not None, f"the {name} gate has no {what}")
+        there = given[first] is not None
+        require(there == (given[WEIGHTS] is not None), f"the input gate has {'' if there else 'no '}{what}")
+    require(given[PROJECTION] is not None or given[PROJECTION_BIAS] is None, "a projection bias without weights")
+    norms = [given[NORMS + i] is not None for i in range(4)]
+    require(norms[1] == norms[2] == norms[3], "some gates are normalized, others not")
+    require(norms[0] == (norms[1] and given[WEIGHTS] is not None), "some gates are normalized, others not")
+
+
+def gate(given: list, index: int, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> np.ndarray:
+    """A gate's sum, before its activation. c: the cell's state that its peephole sees."""
+    total = x @ given[WEIGHTS + index].T + h @ given[RECURRENT + index].T
+    peephole = {0: 0, 1: 1, 3: 2}.get(index)
+    if peephole is not None and given[PEEPHOLES + peephole] is not None:
+        total = total + c * given[PEEPHOLES + peephole]
+    if given[NORMS + index] is not None:
+        centred = total - total.mean(axis=-1, keepdims=True)
+        variance = np.square(centred).mean(axis=-1, keepdims=True)
+        total = centred / np.sqrt(variance + VARIANCE_FLOOR) * given[NORMS + index]
+    return total + given[BIASES + index]
+
+
+def clip(x: np.ndarray, limit: float) -> np.ndarray:
+    return np.clip(x, -limit, limit) if limit > 0 else x
