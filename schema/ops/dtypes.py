@@ -21,15 +21,15 @@ INTEGERS = _set(np.int32, np.int64)
 QUANTIZED = _set(np.int8)
 """Integers that stand for scale * (integer - zero_point)."""
 WIDE = _set(np.int16)
-"""As QUANTIZED, with zero point 0: the activations of TFLite's 16x8, beside int8 weights and an int64 bias."""
+"""As QUANTIZED, with zero point 0: the activations of TFLite's 16x8, beside int8 weights."""
 LEGACY = _set(np.uint8)
 """As QUANTIZED, in old models: for the few ops that do not round as they do with int8."""
 AFFINE = _set(np.int8, np.uint8, np.int16)
 """All that QUANTIZE makes and DEQUANTIZE reads; ops that only move such integers take them as well."""
 ACCUMULATORS = _set(np.int32)
 """What the bias of a quantized linear op may be."""
-WIDE_ACCUMULATORS = _set(np.int64)
-"""The same with WIDE activations."""
+WIDE_ACCUMULATORS = _set(np.int32, np.int64)
+"""The same with WIDE activations; it decides how they are requantized."""
 BOOL = _set(np.bool_)
 ANY = FLOATS | BOOL | _set(*(getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)))
 

@@ -25,7 +25,7 @@ from schema.ops.dtypes import (
 
 
 def infer_dtype(op: str, x: TensorType, weights: TensorType, bias: TensorType | None) -> np.dtype:
-    """The output dtype: all are of one float dtype, int8 with an int32 bias, or int16 with int8 and an int64 bias."""
+    """The output dtype: all are of one float dtype, int8 with an int32 bias, or int16 with int8 weights."""
     require_dtype(op, "input", x, FLOATS | QUANTIZED | WIDE)
     if x.dtype in WIDE:
         require_dtype(op, "weights", weights, QUANTIZED)
@@ -77,7 +77,8 @@ def finish(
     """Bias, requantization and fused activation: accumulators (..., out) to the output.
 
     channel_axis: where the weights have their output channels, along which they may have several scales.
-    exact: see fixedpoint.requantize. int16 has a rule of its own: fixedpoint.requantize_wide.
+    exact: see fixedpoint.requantize. int16 has a rule of its own, fixedpoint.requantize_wide, but not with a bias of
+    int32, beside which sums are int32 too, nor where `exact` and without a bias: these are rounded as those of int8.
     """
     if bias is not None:
         acc = acc + bias.astype(acc.dtype)
@@ -92,5 +93,9 @@ def finish(
     multipliers = np.float64(input_scale) * scales.scale.astype(np.float64) / np.float64(output_scale)
     bounds = fixedpoint.activation_bounds(low, high, output)
     if x.dtype in WIDE:
-        return fixedpoint.requantize_wide(acc, multipliers, *bounds).astype(output.dtype)
+        if bias is not None and bias.dtype == np.int32:
+            acc = fixedpoint.wrap_int32(acc)
+        elif bias is not None or not exact:
+            return fixedpoint.requantize_wide(acc, multipliers, *bounds).astype(output.dtype)
+        return fixedpoint.requantize(acc, multipliers, 0, *bounds, "TFLITE_DOUBLE", exact).astype(output.dtype)
     return fixedpoint.requantize(acc, multipliers, zero_point, *bounds, exact=exact).astype(output.dtype)

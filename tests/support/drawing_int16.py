@@ -31,10 +31,11 @@ def spread(rng: np.random.Generator, count: int = 2048) -> np.ndarray:
     return np.unique(np.concatenate([rng.integers(-32768, 32768, count), [-32768, -1, 0, 1, 32767]])).astype(np.int16)
 
 
-def bias(rng: np.random.Generator, x: Operand, kernel: Operand, channels: int, largest: int = 1 << 30) -> Operand:
-    """A constant int64 bias with the scale that quantization gives it."""
+def bias(rng: np.random.Generator, x: Operand, kernel: Operand, channels: int, dtype: type = np.int64) -> Operand:
+    """A constant bias with the scale that quantization gives it."""
     product = x.quantization.scale[0].astype(np.float64) * kernel.quantization.scale
-    return Operand(rng.integers(-largest, largest, channels, dtype=np.int64), Quantization(product, axis=0), True)
+    largest = 1 << (30 if dtype is np.int64 else 20)
+    return Operand(rng.integers(-largest, largest, channels, dtype), Quantization(product, axis=0), True)
 
 
 def output(draw: Callable[..., object], typical: float, low: float = -2, high: float = 2) -> Quantization:

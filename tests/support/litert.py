@@ -69,6 +69,9 @@ def write(op: str, attributes: Any, inputs: Sequence[Operand | None], outputs: S
     operator.outputs = [add(f"output{i}", kind) for i, kind in enumerate(outputs)]
     shapes = [None if o is None else o.value.shape for o in inputs]
     operator.builtinOptionsType, operator.builtinOptions = options_of(op, attributes, shapes)
+    last = inputs[-1]
+    if last is not None and last.value.dtype == np.int32 and hasattr(operator.builtinOptions, "quantizedBiasType"):
+        operator.builtinOptions.quantizedBiasType = tfl.TensorType.INT32
     graph.inputs = [i for i, o in zip(operator.inputs, inputs, strict=True) if o is not None and not o.constant]
     graph.outputs, graph.operators = operator.outputs, [operator]
     builtin = getattr(tfl.BuiltinOperator, op)

@@ -33,12 +33,15 @@ def result_of(draw, x: Operand, kernel: Operand, depth: int) -> Quantization:
     return drawing_int16.output(draw, max(scale * 1e5 * np.sqrt(depth), scale * 16384 / 100))
 
 
+BIASES = st.sampled_from([np.int64, np.int32])
+
+
 @given(st.data())
 def test_convolution(data):
     draw, rng = data.draw, data.draw(generators)
     x = operand(draw, rng, 2, 6, 5, 3)
     kernel = drawing_int8.weights(draw, rng, (4, 3, 2, 3), 0, spread=1e3)
-    bias = drawing_int16.bias(rng, x, kernel, 4)
+    bias = drawing_int16.bias(rng, x, kernel, 4, draw(BIASES))
     assert_parity("CONV_2D", draw(WINDOWS), [x, kernel, bias], result_of(draw, x, kernel, 18))
 
 
@@ -58,7 +61,7 @@ def test_transposed_convolution(data):
     x = operand(draw, rng, 1, 4, 3, 2)
     kernel = drawing_int8.weights(draw, rng, (3, 3, 3, 2), 0, spread=1e3)
     shape = Operand(np.array([1, 4 * stride, 3 * stride, 3], np.int32), None, True)
-    inputs = [shape, kernel, x, drawing_int16.bias(rng, x, kernel, 3)]
+    inputs = [shape, kernel, x, drawing_int16.bias(rng, x, kernel, 3, draw(BIASES))]
     attributes = a.Conv2DAttributes(stride, stride, padding="SAME")
     assert_parity("TRANSPOSE_CONV", attributes, inputs, result_of(draw, x, kernel, 8))
 
@@ -68,9 +71,19 @@ def test_fully_connected(data):
     draw, rng = data.draw, data.draw(generators)
     x = operand(draw, rng, 3, 7)
     kernel = drawing_int8.weights(draw, rng, (4, 7), 0, spread=1e3)
-    bias = drawing_int16.bias(rng, x, kernel, 4) if draw(st.booleans()) else None
+    bias = drawing_int16.bias(rng, x, kernel, 4, draw(BIASES)) if draw(st.booleans()) else None
     attributes = a.FullyConnectedAttributes(activation=draw(drawing_int8.activations))
     assert_parity("FULLY_CONNECTED", attributes, [x, kernel, bias], result_of(draw, x, kernel, 7))
+
+
+@pytest.mark.parametrize("dtype", [None, np.int32, np.int64])
+def test_sums_beyond_int32(dtype):
+    """They wrap around beside an int32 bias only."""
+    x = Operand(np.full((1, 1000), 32767, np.int16), Quantization(0.1))
+    kernel = Operand(np.full((1, 1000), 127, np.int8), Quantization(0.1), True)
+    bias = None if dtype is None else Operand(np.array([5], dtype), Quantization(0.01), True)
+    y = assert_parity("FULLY_CONNECTED", a.FullyConnectedAttributes(), [x, kernel, bias], Quantization(2e4))
+    assert (y.item() < 0) == (dtype is np.int32)
 
 
 @given(st.data())
