@@ -12,7 +12,7 @@ from converter.quantize import observers
 from converter.quantize.calibration import Batches, load
 from converter.quantize.float16 import store_float16
 from converter.quantize.int8 import Rewritten, commit, rewrite
-from converter.quantize.observation import Progress, batch_size, derive, observe, to_observe
+from converter.quantize.observation import Progress, batch_size, derive, linear_nodes, observe, to_observe
 from converter.quantize.placement import Placement, place
 from converter.quantize.report import Report, Row
 from converter.quantize.rules import Scales
@@ -24,7 +24,7 @@ from schema.graph import Graph, Node
 __all__ = ["DEFAULT_OBSERVER", "METHODS", "Progress", "Report", "Row", "load", "quantize"]
 
 METHODS = ("int8", "float16")
-DEFAULT_OBSERVER = "minmax"
+DEFAULT_OBSERVER = "percentile"
 IO_DTYPES = (None, "float32", "int8")
 
 
@@ -63,7 +63,9 @@ def _quantize_int8(
     inference.annotate(graph)
     placement = place(graph)
     tensors = to_observe(placement, integer_io)
-    observed = observe(graph, Batches(graph, calibration, batch_size(graph, tensors)), tensors, observer, progress)
+    linear = linear_nodes(placement)
+    batches = Batches(graph, calibration, batch_size(graph, [*tensors, *(node.inputs[0] for node in linear)]))
+    observed = observe(graph, batches, tensors, linear, observer, progress)
     derive(placement, observed)
     if observed.unbounded:
         placement = place(graph, observed.unbounded)
@@ -73,7 +75,7 @@ def _quantize_int8(
                 f"output '{name}' cannot be int8: {observed.unbounded[tensor]}; keep io_dtype float32"
             )
     scales = ActivationScales(placement, observed.ranges)
-    rewritten = rewrite(placement, scales, integer_io)
+    rewritten = rewrite(placement, scales, observed.moments, integer_io)
     rows = [
         _row(placement, scales, rewritten, node)
         for node in graph.nodes

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import TYPELESS, Rule, Scales
 from converter.quantize.scales import ActivationScales, asymmetric, constant_range
@@ -28,19 +30,25 @@ class Rewritten:
     linear: dict[Node, QuantizedLinear] = field(default_factory=dict)
 
 
-def rewrite(placement: Placement, scales: ActivationScales, integer_io: bool) -> Rewritten:
+def rewrite(
+    placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], integer_io: bool
+) -> Rewritten:
     """The graph with the placement's nodes in int8.
 
+    moments: of what the weights in a linear op meet, by the weights.
     integer_io: float32 inputs and outputs become int8 ones. Otherwise the signature stays, with QUANTIZE and
     DEQUANTIZE inside.
     """
-    return _Rewrite(placement, scales, integer_io).run()
+    return _Rewrite(placement, scales, moments, integer_io).run()
 
 
 class _Rewrite:
-    def __init__(self, placement: Placement, scales: ActivationScales, integer_io: bool):
+    def __init__(
+        self, placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], integer_io: bool
+    ):
         self._placement = placement
         self._scales = scales
+        self._moments = moments
         self._integer_io = integer_io
         self._result = Rewritten()
         self._int8: dict[Tensor, Tensor] = {}  # the int8 form of float tensors, in their own scale
@@ -103,7 +111,9 @@ class _Rewrite:
         weights = inputs[rule.weights.weights]
         bias = inputs[rule.weights.bias] if len(inputs) > rule.weights.bias else None
         assert weights is not None
-        linear = quantize_linear(weights, rule.weights.axis, bias, input_scale, output_scale)
+        linear = quantize_linear(
+            weights, rule.weights.axis, bias, input_scale, output_scale, self._moments.get(weights)
+        )
         # Layers that share a kernel share its integers, unless a bias made them differ.
         earlier = self._constants.setdefault((weights, rule.weights.axis), linear.weights)
         if earlier.quantization == linear.weights.quantization and np.array_equal(earlier.value, linear.weights.value):

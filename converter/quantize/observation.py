@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from converter.quantize import observers
+from converter.quantize import matrices, observers
 from converter.quantize.calibration import Batch, Batches
 from converter.quantize.execution import Execution
+from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import Scales
 from converter.quantize.scales import constant_range, representable
 from schema import inference
 from schema.errors import CalibrationError
-from schema.graph import Graph, Shape, Tensor
+from schema.graph import Graph, Node, Shape, Tensor
 
 Progress = Callable[[str, int, "int | None"], None]
 """Called with what is going on ("calibration"), how many samples are done, and of how many (None: not known)."""
@@ -31,11 +32,15 @@ NOT_FINITE = "its values are not finite on the calibration data"
 
 @dataclass
 class Observed:
-    """ranges: of each tensor, real numbers. unbounded: tensors that no 8-bit range can represent, and why."""
+    """ranges: of each tensor, real numbers. unbounded: tensors that no 8-bit range can represent, and why.
+
+    moments: of the inputs of linear ops, by the tensor of their weights.
+    """
 
     samples: int = 0
     ranges: dict[Tensor, tuple[float, float]] = field(default_factory=dict)
     unbounded: dict[Tensor, str] = field(default_factory=dict)
+    moments: dict[Tensor, Moments] = field(default_factory=dict)
 
 
 def to_observe(placement: Placement, integer_io: bool) -> list[Tensor]:
@@ -50,6 +55,11 @@ def to_observe(placement: Placement, integer_io: bool) -> list[Tensor]:
         wanted.update(dict.fromkeys(t for t in (*graph.inputs, *graph.outputs) if is_real(t) and not t.is_constant))
     derived = {t for node, rule in placement.rules.items() if rule.scales in DERIVED for t in node.outputs}
     return [tensor for tensor in graph.tensors() if tensor in wanted and tensor not in derived]
+
+
+def linear_nodes(placement: Placement) -> list[Node]:
+    """int8 nodes whose weights are rounded to suit their inputs."""
+    return [node for node in placement.rules if node.op in matrices.OPS]
 
 
 def derive(placement: Placement, observed: Observed) -> None:
@@ -82,42 +92,57 @@ def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:
 
 
 def observe(
-    graph: Graph, batches: Batches, tensors: Sequence[Tensor], observer: str, progress: Progress | None = None
+    graph: Graph,
+    batches: Batches,
+    tensors: Sequence[Tensor],
+    linear: Sequence[Node],
+    observer: str,
+    progress: Progress | None = None,
 ) -> Observed:
-    """The ranges of the graph's inputs and computed tensors named in `tensors`."""
-    watched = {tensor: observers.create(observer) for tensor in tensors}
+    """The ranges of the graph's inputs and computed tensors named in `tensors`, and moments of the inputs of
+    `linear`.
+    """
     result = Observed()
+    watched = {tensor: observers.create(observer) for tensor in tensors}
+    fed: dict[Tensor, list[Moments]] = {}
+    for node in linear:
+        data, weights = node.inputs[:2]
+        assert data is not None and weights is not None
+        # Layers that share a kernel share its moments.
+        moments = result.moments.setdefault(weights, Moments(node, batches.samples))
+        fed.setdefault(data, []).append(moments)
+    seen = list(dict.fromkeys([*tensors, *fed]))
     executions: dict[tuple[Shape, ...], list[Execution]] = {}
     for batch in batches:
         shapes = tuple(array.shape for array in batch)
         if shapes not in executions:
-            executions[shapes] = _executions(graph, tensors, shapes)
-        _see_batch(graph, batch, executions[shapes], watched, result.unbounded)
+            executions[shapes] = _executions(graph, seen, shapes)
+        for tensor, array in _values(graph, batch, seen, executions[shapes]):
+            if not np.isfinite(array).all():
+                result.unbounded[tensor] = NOT_FINITE
+                continue
+            if tensor in watched:
+                watched[tensor].see(array)
+            for moments in fed.get(tensor, ()):
+                moments.add(array)
         result.samples += batch[0].shape[0] if batch and batch[0].ndim else 1
         if progress is not None:
             progress("calibration", result.samples, batches.samples)
-    for tensor, seen in watched.items():
+    for tensor, observed in watched.items():
         if tensor not in result.unbounded:
-            result.ranges[tensor] = _usable(tensor, *seen.range())
+            result.ranges[tensor] = _usable(tensor, *observed.range())
+    result.moments = {weights: moments for weights, moments in result.moments.items() if moments.enough()}
     return result
 
 
-def _see_batch(
-    graph: Graph,
-    batch: Batch,
-    executions: Sequence[Execution],
-    watched: dict[Tensor, observers.Observer],
-    unbounded: dict[Tensor, str],
-) -> None:
+def _values(
+    graph: Graph, batch: Batch, tensors: Sequence[Tensor], executions: Sequence[Execution]
+) -> Iterator[tuple[Tensor, np.ndarray]]:
+    """The values of `tensors` for a batch, a few at a time."""
     given = dict(zip(graph.inputs, batch, strict=True))
-    for tensor in watched.keys() & given.keys():
-        watched[tensor].see(given[tensor])
+    yield from ((tensor, given[tensor]) for tensor in tensors if tensor in given)
     for execution in executions:
-        for tensor, array in zip(execution.tensors, execution(batch), strict=True):
-            if np.isfinite(array).all():
-                watched[tensor].see(array)
-            else:
-                unbounded[tensor] = NOT_FINITE
+        yield from zip(execution.tensors, execution(batch), strict=True)
 
 
 def _executions(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Execution]:

@@ -18,7 +18,7 @@ LEVELS = 256  # of int8
 HALF_BINS = 2048  # bins on each side of zero; at least half of them are used on the wider side
 PERCENTILE = 99.999
 CANDIDATES = 128  # thresholds that the entropy observer compares
-BLOCK = 1 << 20  # elements whose bins are found at once
+BLOCK = 1 << 16  # elements whose bins are found at once
 
 
 class Observer(ABC):
@@ -73,9 +73,12 @@ class Histogram(MinMax):
             self.counts[HALF_BINS] += array.size
             return
         flat = np.ravel(array)
+        # A power of two times a float32 is exact, but for widths whose reciprocal float32 cannot hold.
+        scale = np.float32(1 / self.width) if self.width > 1e-37 else np.float64(1 / self.width)
         for start in range(0, flat.size, BLOCK):
-            bins = np.floor(flat[start : start + BLOCK].astype(np.float64) / self.width).astype(np.int64) + HALF_BINS
-            self.counts += np.bincount(bins, minlength=2 * HALF_BINS)
+            bins = np.floor(flat[start : start + BLOCK] * scale)
+            bins += HALF_BINS
+            self.counts += np.bincount(bins.astype(np.intp), minlength=2 * HALF_BINS)
 
     def _double(self) -> None:
         """Merge bins 2b and 2b + 1 into b, counted from zero."""

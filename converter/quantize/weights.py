@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from converter.quantize.moments import Moments
+from converter.quantize.rounding import mean_error, round_compensated
 from schema.fixedpoint import round_half_away
 from schema.graph import Constant, Tensor
 from schema.quantization import Quantization
@@ -43,24 +45,35 @@ class QuantizedLinear:
 
 
 def quantize_linear(
-    weights: Tensor, axis: int, bias: Tensor | None, input_scale: float, output_scale: float
+    weights: Tensor,
+    axis: int,
+    bias: Tensor | None,
+    input_scale: float,
+    output_scale: float,
+    moments: Moments | None = None,
 ) -> QuantizedLinear:
     """int8 weights with channels along `axis`, and int32 bias of scale input_scale x weight scale.
 
-    Where a channel's bias would not fit, the channel's weight scale is raised until it does: such weights hardly count.
+    moments: of the input. With them rounding errors are made to cancel, and what is left of their mean goes into the
+    bias. Where a channel's bias would not fit, the channel's weight scale is raised until it does: such weights
+    hardly count.
     """
     assert weights.constant is not None
-    channels = _clustered(weights.constant, axis) or _per_channel(weights.value, axis)
+    channels = _clustered(weights.constant, axis) or _per_channel(weights.value, axis, moments)
     # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
     channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
-    if bias is not None:
-        needed = np.abs(bias.value.astype(np.float64)) / (input_scale * BIAS_LIMIT)
-        _raise_scales(channels, weights.value, axis, needed)
+    real_bias = None if bias is None else bias.value.astype(np.float64)
+    if real_bias is not None:
+        _raise_scales(channels, weights.value, axis, np.abs(real_bias) / (input_scale * BIAS_LIMIT))
     scale = channels.scale.astype(np.float32)
+    if real_bias is not None and moments is not None:
+        stored = channels.base * _along(channels.sign * scale, axis, channels.base.ndim)
+        real_bias += mean_error(weights.value, stored, moments)
     quantized = Tensor.from_array(weights.name, channels.base, Quantization(scale, 0, axis))
     if (channels.sign < 0).any():  # kept apart, so that the stored values stay few
         quantized.set_constant(Constant(channels.base, channels.sign.astype(np.float32), axis))
-    bias = None if bias is None else _quantize_bias(bias, np.float32(input_scale) * scale)
+    if bias is not None and real_bias is not None:
+        bias = _quantize_bias(bias.name, real_bias, np.float32(input_scale) * scale)
     return QuantizedLinear(quantized, bias, channels.distinct)
 
 
@@ -77,12 +90,13 @@ def _to_int8(real: np.ndarray, scale: np.ndarray, axis: int) -> np.ndarray:
     return np.clip(round_half_away(ratio), -LIMIT, LIMIT).astype(np.int8)
 
 
-def _per_channel(real: np.ndarray, axis: int) -> Channels:
+def _per_channel(real: np.ndarray, axis: int, moments: Moments | None) -> Channels:
     """Each channel's largest magnitude becomes 127."""
     largest = np.abs(real).max(axis=_others(axis, real.ndim), initial=0).astype(np.float64)
     # Below that the float32 quotient would not be a normal number: such weights are zero.
     scale = np.where(largest > LIMIT * 1e-30, largest / LIMIT, 1.0)
-    return Channels(_to_int8(real, scale, axis), scale, np.ones(scale.size, np.int8), None)
+    base = _to_int8(real, scale, axis) if moments is None else round_compensated(real, scale, moments, LIMIT)
+    return Channels(base, scale, np.ones(scale.size, np.int8), None)
 
 
 def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.ndarray) -> None:
@@ -132,7 +146,7 @@ def _base_scale(base: np.ndarray, counts: np.ndarray) -> tuple[float, np.ndarray
     return float(steps[best]), integers[best]
 
 
-def _quantize_bias(bias: Tensor, scale: np.ndarray) -> Tensor:
-    integers = round_half_away(bias.value.astype(np.float64) / scale.astype(np.float64))
+def _quantize_bias(name: str, real: np.ndarray, scale: np.ndarray) -> Tensor:
+    integers = round_half_away(real / scale.astype(np.float64))
     limit = 2**31 - 1
-    return Tensor.from_array(bias.name, np.clip(integers, -limit, limit).astype(np.int32), Quantization(scale, 0, 0))
+    return Tensor.from_array(name, np.clip(integers, -limit, limit).astype(np.int32), Quantization(scale, 0, 0))

@@ -110,10 +110,10 @@ def test_the_file_holds_the_same_graph(rng):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_batches_do_not_change_the_result(rng):
-    x = images(rng)
+@pytest.mark.parametrize("samples", [lambda x: [x, {"image": x}], lambda x: [[x[:7], x[7:]], iter([(x, None)])]])
+def test_batches_do_not_change_the_result(rng, samples):
     files = []
-    for calibration in (x, {"image": x}, [x[:7], x[7:]], iter([(x, None)])):
+    for calibration in samples(images(rng)):
         graph = network()
         quantize(graph, "int8", calibration, observer="entropy")
         files.append(schema.write(schema.Model([graph])))

@@ -39,6 +39,12 @@ def test_histogram_counts_every_value_in_its_bin(rng):
     assert histogram.counts[observers.HALF_BINS // 2 + observers.HALF_BINS - 1 :].any()  # 7.9 is in the outer half
 
 
+def test_histogram_of_numbers_near_the_smallest_float32():
+    histogram = seen(Histogram(), [1e-40, -2e-40, 0])
+    assert histogram.counts.sum() == 3
+    assert histogram.counts[observers.HALF_BINS :].sum() == 2
+
+
 @pytest.mark.parametrize("percentile", [99.0, 99.9, 100.0])
 def test_percentile_leaves_out_both_tails(percentile, rng):
     x = rng.normal(0.5, 1, 100_000).astype(np.float32)
