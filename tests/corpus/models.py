@@ -9,6 +9,7 @@ import numpy as np
 
 from schema import Graph, Model, Node, Quantization, Tensor, ops, write
 from schema.ops import attributes as a
+from schema.ops.elementwise import Binary, Comparison, Unary
 
 SEED = 20
 INT8 = np.dtype(np.int8)
@@ -111,6 +112,60 @@ def _arithmetic() -> Iterator[Graph]:
     yield single("MAX_POOL_3D", [x(1, 4, 4, 4, 2)], a.Pool3DAttributes(2, 2, 2))
 
 
+def _simple() -> Iterator[Graph]:
+    """Every op of one or two operands that needs no more than numbers."""
+    for name in ops.NAMES:
+        kind = ops.get(name)
+        if kind.Attributes in (None, a.ArithmeticAttributes) and issubclass(kind, Unary | Binary):
+            dtypes = [np.dtype(np.bool_)] if np.dtype(np.float32) not in kind.dtypes else [np.dtype(np.float32)]
+            operands = [x(2, 3, dtype=dtypes[0]) for _ in range(kind.inputs[0])]
+            result = np.bool_ if issubclass(kind, Comparison) or dtypes[0] == np.bool_ else np.float32
+            yield single(name, operands, None, [(result, None)])
+
+
+def _selection(rng: np.random.Generator) -> Iterator[Graph]:
+    yield single("TOPK_V2", [x(2, 5), _ints(3).reshape(())], None, [(np.float32, None), (np.int32, None)])
+    yield single("WHERE", [x(2, 3)], None, [(np.int64, None)])
+    yield single("SCATTER_ND", [_ints([1, 2], [0, 0]), x(2), _ints(3, 4)])
+    yield single("SCATTER_ND", [x(2, 1, dtype=np.int32), _values(rng, (2, 3)), _ints(4, 3)])
+    yield single("RANK", [x(2, 3)], None, [(np.int32, None)])
+    yield single("LOCAL_RESPONSE_NORMALIZATION", [x(1, 2, 2, 9)])
+    yield single("AVERAGE_POOL_3D", [x(1, 4, 4, 4, 2)], a.Pool3DAttributes(2, 2, 2, padding="SAME"))
+    for op in ("REDUCE_ANY", "REDUCE_ALL"):
+        yield single(op, [x(2, 3, dtype=np.bool_), _ints(1)], None, [(np.bool_, None)])
+
+
+def _recurrent(rng: np.random.Generator) -> Iterator[Graph]:
+    made = [(np.float32, None)]
+    rnn = [x(2, 3, 4), _values(rng, (5, 4)), _values(rng, (5, 5)), _values(rng, (5,)), None]
+    yield single("UNIDIRECTIONAL_SEQUENCE_RNN", rnn, None, made * 2)
+    weights = [_values(rng, (5, size)) for size in (4, 5) for _ in range(4)]
+    biases = [_values(rng, (5,)) for _ in range(4)]
+    lstm = [x(2, 3, 4), *weights, None, None, None, *biases, *[None] * 8]
+    yield single("UNIDIRECTIONAL_SEQUENCE_LSTM", lstm, None, made * 3)
+    svdf = [x(2, 4), _values(rng, (6, 4)), _values(rng, (6, 3)), _values(rng, (3,)), None]
+    yield single("SVDF", svdf, a.SVDFAttributes(2), made * 2)
+
+
+def _int16(rng: np.random.Generator) -> Iterator[Graph]:
+    given, unit = Quantization(2e-4), Quantization(1 / 32768)
+
+    def flat() -> Tensor:
+        return x(None, 5, dtype=np.int16, quantization=given)
+
+    kernel = quantized(rng.integers(-127, 128, (4, 5)).astype(np.int8), Quantization(rng.uniform(0.01, 0.1, 4)))
+    for bias in (np.int64, np.int32):
+        operands = [flat(), kernel, quantized(_values(rng, (4,), bias), Quantization(1e-5))]
+        yield single("FULLY_CONNECTED", operands, None, [(np.int16, given)])
+    for op in ("ADD", "MUL", "MAXIMUM"):
+        yield single(op, [flat(), flat()], None, [(np.int16, given)])
+    for op in ("LOGISTIC", "TANH", "SOFTMAX"):
+        yield single(op, [flat()], None, [(np.int16, unit)])
+    for op in ("EXP", "RSQRT", "LEAKY_RELU", "RELU"):
+        yield single(op, [flat()], None, [(np.int16, given)])
+    yield single("QUANTIZE", [flat()], a.DTypeAttributes(INT8), [(INT8, Quantization(0.05))])
+
+
 def _linear(rng: np.random.Generator) -> Iterator[Graph]:
     bias = _values(rng, (4,))
     explicit = a.Conv2DAttributes(2, 1, 1, 2, "EXPLICIT", (1, 0, 2, 1), "CLAMP", -1.0, 2.5)
@@ -203,7 +258,10 @@ def _networks(rng: np.random.Generator) -> Iterator[Graph]:
 def graphs() -> list[Graph]:
     """All of them, each call anew."""
     rng = np.random.default_rng(SEED)
-    return [*_movement(), *_arithmetic(), *_linear(rng), *_int8(rng), *_networks(rng)]
+    return [
+        *_movement(), *_arithmetic(), *_simple(), *_selection(rng), *_linear(rng), *_recurrent(rng), *_int8(rng),
+        *_int16(rng), *_networks(rng),
+    ]  # fmt: skip
 
 
 def files() -> dict[str, bytes]:
