@@ -70,11 +70,11 @@ print(f"{len(x_train)} images to train on, {len(x_test)} to test")
 model = keras.Sequential(
     [
         keras.Input((28, 28, 1), name="image"),
-        keras.layers.Conv2D(32, 3, padding="same", use_bias=False, name="conv_1"),
+        keras.layers.Conv2D(16, 3, padding="same", use_bias=False, name="conv_1"),
         keras.layers.BatchNormalization(momentum=0.9, name="norm_1"),
         keras.layers.ReLU(name="relu_1"),
         keras.layers.MaxPooling2D(name="pool_1"),
-        keras.layers.Conv2D(64, 3, padding="same", use_bias=False, name="conv_2"),
+        keras.layers.Conv2D(32, 3, padding="same", use_bias=False, name="conv_2"),
         keras.layers.BatchNormalization(momentum=0.9, name="norm_2"),
         keras.layers.ReLU(name="relu_2"),
         keras.layers.MaxPooling2D(name="pool_2"),
@@ -102,7 +102,7 @@ keras_call = tf.function(model).get_concrete_function(tf.TensorSpec((1, 28, 28, 
 # %% [markdown]
 # ## Prune while training on
 # `PruneCallback` sets the smallest weights of every Conv and Dense kernel to zero, more of them from step to step,
-# until 80 % are zero; during the rest of the same `fit` the other weights make up for it. The first layer has only 288
+# until 80 % are zero; during the rest of the same `fit` the other weights make up for it. The first layer has only 144
 # weights, and everything depends on them: it keeps half of its own.
 
 # %%
