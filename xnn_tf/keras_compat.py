@@ -98,8 +98,8 @@ def set_constraint(variable: Variable, constraint: Callable | None) -> None:
 
 
 def float32_values(variable: Variable) -> np.ndarray:
-    """A copy of the variable's values as float32, whatever its type."""
-    return np.asarray(variable.numpy()).astype(np.float32)
+    """The variable's values as float32, whatever its type."""
+    return np.asarray(variable.numpy()).astype(np.float32, copy=False)
 
 
 def tensorflow_variable(variable: Variable) -> Any:

@@ -82,7 +82,7 @@ def _is_kernel(layer: Any, weight: str, variable: Variable) -> bool:
         return False
     if type(layer).__module__.startswith(_KERAS_MODULES):
         return "kernel" in weight or "embedding" in weight
-    return "bias" not in weight
+    return "bias" not in weight and weight != "mask"
 
 
 def _classify(layer: Any, weight: str, shape: tuple[int, ...]) -> tuple[KernelLayout, bool]:

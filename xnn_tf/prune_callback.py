@@ -40,8 +40,8 @@ class PruneCallback(Callback):
     without a callback fills them.
 
     Training that stops before `end` (EarlyStopping, an `end` beyond the last step) leaves the sparsity reached so far,
-    and warns. `EarlyStopping(restore_best_weights=True)` may bring back weights of an epoch before the target was
-    reached: give it `start_from_epoch`.
+    and warns. `EarlyStopping(restore_best_weights=True)` and `ModelCheckpoint(save_best_only=True)` may choose an epoch
+    before the target was reached: give the former `start_from_epoch`.
 
     In a custom training loop:
 
@@ -133,6 +133,8 @@ class PruneCallback(Callback):
         self._complete = True  # all layers are built
         self._ran = False  # a batch has been begun
         self._observes = False  # the train function reports each execution
+        self._steps_per_execution = 1
+        self._single_replica = True
         self._manual = False  # between start() and finish()
         self._warned = False
 
@@ -171,8 +173,8 @@ class PruneCallback(Callback):
         if tf.inside_function():
             raise InputError("PruneCallback.step() counts in Python: call it outside of tf.function")
         self._clock.advance(1)
-        self._catch_up()
-        self._hold()
+        if not self._catch_up():
+            self._hold()
         return self.sparsity
 
     def finish(self) -> None:
@@ -205,17 +207,17 @@ class PruneCallback(Callback):
 
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         self._clock.begin_batch(batch)
-        if not self._observes:  # a custom loop with a CallbackList: what the last batch did is first seen here
-            self._catch_up(executed=self._ran)
+        # In a custom loop with a CallbackList, what the last batch did is first seen here.
+        if not self._observes and not self._catch_up(executed=self._ran):
             self._hold()
         self._ran = True
 
     def after_execution(self, logs: Any) -> Any:
         """Moves masks on after each call of the train function, and adds the sparsity to its logs."""
-        self._clock.advance(steps_per_execution(self.model))
+        self._clock.advance(self._steps_per_execution)
         self._catch_up()
-        # With keys other than its metrics', fit uses these logs in place of the metrics: equal, but for several replicas.
-        if isinstance(logs, dict) and replicas(self.model) == 1:
+        # As their keys are not those of the metrics, fit takes these logs as they are. For one replica, they are equal.
+        if self._single_replica and isinstance(logs, dict):
             return {**logs, LOG_NAME: self.sparsity}
         return logs
 
@@ -298,6 +300,8 @@ class PruneCallback(Callback):
     def _trace(self) -> None:
         """Has the train function traced anew, with the masks."""
         if self._observes:
+            self._steps_per_execution = steps_per_execution(self.model)
+            self._single_replica = replicas(self.model) == 1
             train_function.observe(self.model, self)
         else:
             train_function.drop(self.model)
@@ -341,8 +345,15 @@ class PruneCallback(Callback):
             self._position = None
         self._move()
 
-    def _catch_up(self, executed: bool = True) -> None:
-        """Masks what the first step has built, and moves all masks to where the clock stands."""
+    def _catch_up(self, executed: bool = True) -> bool:
+        """Masks what the first step has built, and moves all masks to where the clock stands.
+
+        Args:
+            executed: whether there has been a step.
+
+        Returns:
+            Whether masks changed; the weights obey them already.
+        """
         if executed and not self._complete:
             self._complete = True
             if added := self._attach():
@@ -350,16 +361,17 @@ class PruneCallback(Callback):
                 for kernel in added:
                     kernel.begin()
                 self._position = None
-        self._move()
+        return self._move()
 
-    def _move(self) -> None:
+    def _move(self) -> bool:
         position = self._schedule.position(self._clock)
         if position is None or position == self._position:
-            return
+            return False
         self._position = position
         moved = [kernel.move(position) for kernel in self._kernels]
         if any(moved):
             self._hold()
+        return any(moved)
 
     def _hold(self) -> None:
         if self._kernels:

@@ -12,8 +12,8 @@ Point = int | float
 """A moment of training: a whole number counts steps, a fraction from 0.0 to 1.0 is a share of the planned training."""
 
 MAX_FREQUENCY = 100
-MIN_UPDATES = 32
-"""Unless told otherwise, masks change every 100 steps, or 32 times during a shorter ramp."""
+MIN_UPDATES = 16
+"""Unless told otherwise, masks change every 100 steps, or 16 times during a shorter ramp."""
 
 
 class PruningSchedule(ABC):

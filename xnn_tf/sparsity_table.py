@@ -64,7 +64,7 @@ class SparsityTable:
         raise KeyError(layer)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as for JSON: `rows`, with `layer`, `weight`, `shape`, `zeros`, `size`, `sparsity`, and `total`."""
+        """Plain data, as for JSON: `rows`, with layer, weight, shape, zeros, size and sparsity, and their `total`."""
         return {
             "rows": [asdict(row) | {"shape": list(row.shape), "sparsity": row.sparsity} for row in self.rows],
             "total": {"zeros": self.total.zeros, "size": self.total.size, "sparsity": self.total.sparsity},

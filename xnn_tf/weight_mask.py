@@ -5,6 +5,7 @@ each update (after momentum, weight decay, moving-average overwrites, and within
 zeros hold in every step of an execution, compiled by XLA or not.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class WeightMask:
     Attributes:
         kernel: whose it is.
         zeros: how many weights are masked.
+        size: how many weights there are.
     """
 
     def __init__(self, kernel: Kernel, model: Any) -> None:
@@ -59,19 +61,15 @@ class WeightMask:
         """
         self.kernel = kernel
         self.zeros = 0
-        inner = constraint_of(kernel.variable)
-        if isinstance(inner, MaskConstraint):
+        self.size = math.prod(kernel.layout.shape)
+        self._inner = constraint_of(kernel.variable)
+        if isinstance(self._inner, MaskConstraint):
             raise InputError(
                 f"{kernel.name} is already pruned by another PruneCallback: exclude it from one, or finish() one first"
             )
         self.keep = _keep_variable(kernel, model)
-        self._constraint = MaskConstraint(self.keep, inner)
+        self._constraint = MaskConstraint(self.keep, self._inner)
         set_constraint(kernel.variable, self._constraint)
-
-    @property
-    def size(self) -> int:
-        """How many weights the kernel has."""
-        return int(np.prod(self.kernel.layout.shape))
 
     def values(self) -> np.ndarray:
         """The kernel as float32."""
@@ -85,9 +83,8 @@ class WeightMask:
     def detach(self) -> None:
         """Gives the variable back the constraint that it had. Functions traced with the mask no longer hold zeros."""
         self.keep.assign(np.ones(self.kernel.layout.shape, bool))
-        constraint = self._constraint
-        if constraint_of(self.kernel.variable) is constraint:
-            set_constraint(self.kernel.variable, constraint.inner)
+        if constraint_of(self.kernel.variable) is self._constraint:
+            set_constraint(self.kernel.variable, self._inner)
 
 
 def _keep_variable(kernel: Kernel, model: Any) -> Any:

@@ -34,13 +34,14 @@ def test_tfmot_schedules(dense_model, data, zeros, monkeypatch):
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")  # tfmot sets it; monkeypatch puts it back
     pytest.importorskip("tensorflow_model_optimization")
     sparsity = sys.modules["tensorflow_model_optimization"].sparsity.keras
-    for schedule in (
-        sparsity.PolynomialDecay(0.1, 0.8, begin_step=2, end_step=13, frequency=4),
-        sparsity.ConstantSparsity(0.8, begin_step=5, frequency=3),
-    ):
-        model = dense_model()
-        model.fit(*data, batch_size=8, epochs=2, verbose=0, callbacks=[xnn_tf.PruneCallback(schedule=schedule)])
-        assert [zeros(layer) for layer in model.layers] == [48, 16]
+    schedule = sparsity.PolynomialDecay(0.1, 0.8, begin_step=2, end_step=13, frequency=4)
+    model = dense_model()
+    model.fit(*data, batch_size=8, epochs=2, verbose=0, callbacks=[xnn_tf.PruneCallback(schedule=schedule)])
+    assert [zeros(layer) for layer in model.layers] == [48, 16]
+    prune = xnn_tf.PruneCallback(schedule=sparsity.ConstantSparsity(0.9, begin_step=1, frequency=3))
+    prune.start(model)
+    assert prune.step() == 0.9
+    prune.finish()
     with pytest.raises(InputError, match="contradicts"):
         xnn_tf.PruneCallback(0.9, schedule=schedule)
 

@@ -15,8 +15,7 @@ x = np.load(sys.argv[1])
 for path in sys.argv[2:]:
     keras = importlib.import_module("tf_keras" if "tf_keras" in path else "keras")
     model = keras.models.load_model(path)
-    np.save(path + ".npy", model.predict(x, verbose=0))
-    model.train_on_batch(x, x[:, :2])
+    np.save(path + ".npy", np.array(model(x)))
 assert "xnn_tf" not in sys.modules
 """
 
@@ -37,7 +36,7 @@ def test_saved_models_reload_without_xnn_tf(data, tmp_path):
             paths.append(folder)
         for path in paths:
             assert xnn_tf.sparsity(keras.models.load_model(path)).total.zeros == 64
-            predictions[path] = model.predict(data[0], verbose=0)
+            predictions[path] = np.array(model(data[0]))
     np.save(tmp_path / "x.npy", data[0])
     command = [sys.executable, "-c", RELOAD, str(tmp_path / "x.npy"), *predictions]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)

@@ -43,8 +43,8 @@ def test_positions_change_at_the_frequency_and_at_the_end():
     assert positions(pruning_schedule("cubic", 1, 9, 3, 0.5), 1, 12, every=5) == [seen[0], seen[5], seen[10]]
 
 
-def test_without_a_frequency_there_are_about_32_changes_or_one_in_100_steps():
-    assert len(set(positions(pruning_schedule("cubic", 0, 64, None, 0.5), 1, 65))) == 33
+def test_without_a_frequency_there_are_about_16_changes_or_one_in_100_steps():
+    assert len(set(positions(pruning_schedule("cubic", 0, 64, None, 0.5), 1, 65))) == 17
     assert len(set(positions(pruning_schedule("cubic", 0, 10_000, None, 0.5), 1, 10_001, every=50))) == 101
 
 
