@@ -1,4 +1,4 @@
-"""How long the conversion of MobileNetV2's SavedModel takes, against TFLite's converter: taken in turns, medians compared.
+"""How long the conversion of MobileNetV2's SavedModel takes, against TFLite's converter: in turns, by medians.
 
     python benchmarks/conversion_time.py [--keras tf_keras] [--runs 9]
 

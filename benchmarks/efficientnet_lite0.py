@@ -2,7 +2,8 @@
 
     python benchmarks/efficientnet_lite0.py [--crops 16]
 
-Photos are cropped as the model's authors evaluate it: the central square, 224/256 of the shorter side. int8 is calibrated on random crops of the photos (seeded), `--crops` from each.
+Photos are cropped as the model's authors evaluate it: the central square, 224/256 of the shorter side. int8 is
+calibrated on random crops of the photos (seeded), `--crops` from each.
 Exit code 1 where a top-1 differs from Keras's.
 """
 

@@ -2,8 +2,8 @@
 
     python benchmarks/resnet8_int8.py [--observer minmax ...] [--images 10000]
 
-Calibration: the first 500 training images. Accuracy is on the test images. TFLite's file is run by LiteRT with its reference
-kernels and with its default ones.
+Calibration: the first 500 training images. Accuracy is on the test images. TFLite's file is run by LiteRT with its
+reference kernels and with its default ones.
 """
 
 from __future__ import annotations

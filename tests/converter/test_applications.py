@@ -8,8 +8,8 @@ from benchmarks import applications
 
 SIZE = 96
 BAR = 1e-4
-"""Of the outputs' standard deviation, where images have the net's own size. Smaller ones leave BatchNorm fewer values to
-learn its statistics from, which makes the nets less well conditioned: Keras's own rounding costs more."""
+"""Of the outputs' standard deviation, where images have the net's own size. Smaller ones leave BatchNorm fewer values
+to learn its statistics from, which makes the nets less well conditioned: Keras's own rounding costs more."""
 SMALL = 3
 
 
