@@ -176,6 +176,8 @@ class OpCode(object):
     UNIDIRECTIONAL_SEQUENCE_RNN = 113
     UNIDIRECTIONAL_SEQUENCE_LSTM = 114
     SVDF = 115
+    NON_MAX_SUPPRESSION_V5 = 116
+    DETECTION_POSTPROCESS = 117
 
 
 class Attributes(object):
@@ -208,6 +210,7 @@ class Attributes(object):
     SequenceRNNAttributes = 26
     LSTMAttributes = 27
     SVDFAttributes = 28
+    DetectionPostprocessAttributes = 29
 
 def AttributesCreator(unionType, table):
     from flatbuffers.table import Table
@@ -269,6 +272,8 @@ def AttributesCreator(unionType, table):
         return LSTMAttributesT.InitFromBuf(table.Bytes, table.Pos)
     if unionType == Attributes.SVDFAttributes:
         return SVDFAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.DetectionPostprocessAttributes:
+        return DetectionPostprocessAttributesT.InitFromBuf(table.Bytes, table.Pos)
     return None
 
 
@@ -3520,6 +3525,226 @@ class SVDFAttributesT(object):
         return svdfattributes
 
 
+class DetectionPostprocessAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = DetectionPostprocessAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsDetectionPostprocessAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def DetectionPostprocessAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # DetectionPostprocessAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # DetectionPostprocessAttributes
+    def MaxDetections(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 0
+
+    # DetectionPostprocessAttributes
+    def MaxClassesPerDetection(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 1
+
+    # DetectionPostprocessAttributes
+    def DetectionsPerClass(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 100
+
+    # DetectionPostprocessAttributes
+    def NumClasses(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 0
+
+    # DetectionPostprocessAttributes
+    def ScoreThreshold(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # DetectionPostprocessAttributes
+    def IouThreshold(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # DetectionPostprocessAttributes
+    def YScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # DetectionPostprocessAttributes
+    def XScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # DetectionPostprocessAttributes
+    def HScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # DetectionPostprocessAttributes
+    def WScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 1.0
+
+    # DetectionPostprocessAttributes
+    def Regular(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(24))
+        if o != 0:
+            return bool(self._tab.Get(flatbuffers.number_types.BoolFlags, o + self._tab.Pos))
+        return False
+
+def DetectionPostprocessAttributesStart(builder):
+    builder.StartObject(11)
+
+def DetectionPostprocessAttributesAddMaxDetections(builder, maxDetections):
+    builder.PrependInt32Slot(0, maxDetections, 0)
+
+def DetectionPostprocessAttributesAddMaxClassesPerDetection(builder, maxClassesPerDetection):
+    builder.PrependInt32Slot(1, maxClassesPerDetection, 1)
+
+def DetectionPostprocessAttributesAddDetectionsPerClass(builder, detectionsPerClass):
+    builder.PrependInt32Slot(2, detectionsPerClass, 100)
+
+def DetectionPostprocessAttributesAddNumClasses(builder, numClasses):
+    builder.PrependInt32Slot(3, numClasses, 0)
+
+def DetectionPostprocessAttributesAddScoreThreshold(builder, scoreThreshold):
+    builder.PrependFloat32Slot(4, scoreThreshold, 0.0)
+
+def DetectionPostprocessAttributesAddIouThreshold(builder, iouThreshold):
+    builder.PrependFloat32Slot(5, iouThreshold, 0.0)
+
+def DetectionPostprocessAttributesAddYScale(builder, yScale):
+    builder.PrependFloat32Slot(6, yScale, 1.0)
+
+def DetectionPostprocessAttributesAddXScale(builder, xScale):
+    builder.PrependFloat32Slot(7, xScale, 1.0)
+
+def DetectionPostprocessAttributesAddHScale(builder, hScale):
+    builder.PrependFloat32Slot(8, hScale, 1.0)
+
+def DetectionPostprocessAttributesAddWScale(builder, wScale):
+    builder.PrependFloat32Slot(9, wScale, 1.0)
+
+def DetectionPostprocessAttributesAddRegular(builder, regular):
+    builder.PrependBoolSlot(10, regular, 0)
+
+def DetectionPostprocessAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class DetectionPostprocessAttributesT(object):
+
+    # DetectionPostprocessAttributesT
+    def __init__(
+        self,
+        maxDetections = 0,
+        maxClassesPerDetection = 1,
+        detectionsPerClass = 100,
+        numClasses = 0,
+        scoreThreshold = 0.0,
+        iouThreshold = 0.0,
+        yScale = 1.0,
+        xScale = 1.0,
+        hScale = 1.0,
+        wScale = 1.0,
+        regular = False,
+    ):
+        self.maxDetections = maxDetections  # type: int
+        self.maxClassesPerDetection = maxClassesPerDetection  # type: int
+        self.detectionsPerClass = detectionsPerClass  # type: int
+        self.numClasses = numClasses  # type: int
+        self.scoreThreshold = scoreThreshold  # type: float
+        self.iouThreshold = iouThreshold  # type: float
+        self.yScale = yScale  # type: float
+        self.xScale = xScale  # type: float
+        self.hScale = hScale  # type: float
+        self.wScale = wScale  # type: float
+        self.regular = regular  # type: bool
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        detectionPostprocessAttributes = DetectionPostprocessAttributes()
+        detectionPostprocessAttributes.Init(buf, pos)
+        return cls.InitFromObj(detectionPostprocessAttributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, detectionPostprocessAttributes):
+        x = DetectionPostprocessAttributesT()
+        x._UnPack(detectionPostprocessAttributes)
+        return x
+
+    # DetectionPostprocessAttributesT
+    def _UnPack(self, detectionPostprocessAttributes):
+        if detectionPostprocessAttributes is None:
+            return
+        self.maxDetections = detectionPostprocessAttributes.MaxDetections()
+        self.maxClassesPerDetection = detectionPostprocessAttributes.MaxClassesPerDetection()
+        self.detectionsPerClass = detectionPostprocessAttributes.DetectionsPerClass()
+        self.numClasses = detectionPostprocessAttributes.NumClasses()
+        self.scoreThreshold = detectionPostprocessAttributes.ScoreThreshold()
+        self.iouThreshold = detectionPostprocessAttributes.IouThreshold()
+        self.yScale = detectionPostprocessAttributes.YScale()
+        self.xScale = detectionPostprocessAttributes.XScale()
+        self.hScale = detectionPostprocessAttributes.HScale()
+        self.wScale = detectionPostprocessAttributes.WScale()
+        self.regular = detectionPostprocessAttributes.Regular()
+
+    # DetectionPostprocessAttributesT
+    def Pack(self, builder):
+        DetectionPostprocessAttributesStart(builder)
+        DetectionPostprocessAttributesAddMaxDetections(builder, self.maxDetections)
+        DetectionPostprocessAttributesAddMaxClassesPerDetection(builder, self.maxClassesPerDetection)
+        DetectionPostprocessAttributesAddDetectionsPerClass(builder, self.detectionsPerClass)
+        DetectionPostprocessAttributesAddNumClasses(builder, self.numClasses)
+        DetectionPostprocessAttributesAddScoreThreshold(builder, self.scoreThreshold)
+        DetectionPostprocessAttributesAddIouThreshold(builder, self.iouThreshold)
+        DetectionPostprocessAttributesAddYScale(builder, self.yScale)
+        DetectionPostprocessAttributesAddXScale(builder, self.xScale)
+        DetectionPostprocessAttributesAddHScale(builder, self.hScale)
+        DetectionPostprocessAttributesAddWScale(builder, self.wScale)
+        DetectionPostprocessAttributesAddRegular(builder, self.regular)
+        detectionPostprocessAttributes = DetectionPostprocessAttributesEnd(builder)
+        return detectionPostprocessAttributes
+
+
 class Stream(object):
     __slots__ = ['_tab']
 
@@ -4301,7 +4526,7 @@ class NodeT(object):
         self.inputs = inputs  # type: Optional[List[int]]
         self.outputs = outputs  # type: Optional[List[int]]
         self.attributesType = attributesType  # type: int
-        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT', 'SequenceRNNAttributesT', 'LSTMAttributesT', 'SVDFAttributesT']
+        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT', 'SequenceRNNAttributesT', 'LSTMAttributesT', 'SVDFAttributesT', 'DetectionPostprocessAttributesT']
 
     @classmethod
     def InitFromBuf(cls, buf, pos):

@@ -232,6 +232,23 @@ class SVDFAttributes:
     activation: str = "NONE"
 
 
+@dataclass(frozen=True)
+class DetectionPostprocessAttributes:
+    """regular: suppress within each class by itself; otherwise by each box's best class alone."""
+
+    max_detections: int = 0
+    max_classes_per_detection: int = 1
+    detections_per_class: int = 100
+    num_classes: int = 0
+    score_threshold: float = 0.0
+    iou_threshold: float = 0.0
+    y_scale: float = 1.0
+    x_scale: float = 1.0
+    h_scale: float = 1.0
+    w_scale: float = 1.0
+    regular: bool = False
+
+
 def activation_range(attributes) -> tuple[float, float]:
     """(lowest, highest) real value that a fused activation lets through."""
     if attributes.activation == "CLAMP":

@@ -2,6 +2,7 @@
 
 from converter.frontends.tflite.ops import (  # noqa: F401  (each registers its readers)
     arithmetic,
+    detection,
     linear,
     pooling,
     quantization,
