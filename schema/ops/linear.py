@@ -77,8 +77,8 @@ def finish(
     """Bias, requantization and fused activation: accumulators (..., out) to the output.
 
     channel_axis: where the weights have their output channels, along which they may have several scales.
-    exact: see fixedpoint.requantize. int16 has a rule of its own, fixedpoint.requantize_wide, but not with a bias of
-    int32, beside which sums are int32 too, nor where `exact` and without a bias: these are rounded as those of int8.
+    exact: see fixedpoint.requantize. int16 has a rule of its own, fixedpoint.requantize_wide, but not where `exact`, nor
+    with a bias of int32, beside which sums are int32 too: these are rounded as those of int8.
     """
     if bias is not None:
         acc = acc + bias.astype(acc.dtype)
@@ -95,7 +95,7 @@ def finish(
     if x.dtype in WIDE:
         if bias is not None and bias.dtype == np.int32:
             acc = fixedpoint.wrap_int32(acc)
-        elif bias is not None or not exact:
+        elif not exact:
             return fixedpoint.requantize_wide(acc, multipliers, *bounds).astype(output.dtype)
         return fixedpoint.requantize(acc, multipliers, 0, *bounds, "TFLITE_DOUBLE", exact).astype(output.dtype)
     return fixedpoint.requantize(acc, multipliers, zero_point, *bounds, exact=exact).astype(output.dtype)

@@ -22,7 +22,7 @@ NUMBERS = frozenset(
     SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND RESIZE_NEAREST_NEIGHBOR ONE_HOT SELECT_V2 MAXIMUM MINIMUM ARG_MAX ARG_MIN
     CAST TOPK_V2 WHERE SCATTER_ND""".split()
 )
-"""Ops for which int8 may be plain numbers, without a scale."""
+"""Ops for which int8 and int16 may be plain numbers, without a scale."""
 CONTROL_FLOW = frozenset("IF WHILE CALL CALL_ONCE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE".split())
 
 
@@ -177,8 +177,8 @@ def _check(node: Node) -> None:
         raise FormatError(f"{node}: an input that cannot be left out is left out")
     if node.op not in NUMBERS:
         for tensor in (*node.inputs, *node.outputs):
-            if tensor is not None and tensor.dtype == np.int8 and tensor.quantization is None:
-                raise FormatError(f"{node}: '{tensor.name}' is int8 without a scale")
+            if tensor is not None and tensor.dtype in (np.int8, np.int16) and tensor.quantization is None:
+                raise FormatError(f"{node}: '{tensor.name}' is {tensor.dtype} without a scale")
     if op.outputs is not None and len(node.outputs) != op.outputs:
         raise FormatError(f"{node}: {len(node.outputs)} outputs; there are {op.outputs}")
     try:

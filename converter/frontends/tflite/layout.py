@@ -24,7 +24,7 @@ UNIONS = ("BuiltinOptions", "SparseIndexVector")
 _FUSED = "fused_activation_function:ActivationFunctionType"
 _STRIDES = "padding:Padding stride_w:int stride_h:int"
 _DILATIONS = "dilation_w_factor:int=1 dilation_h_factor:int=1"
-_MULTIPLIED = f"{_FUSED} pot_scale_int16:skip"
+_SUMS = f"{_FUSED} pot_scale_int16:bool=1"
 
 TABLES = {
     # ---- the model ----
@@ -58,8 +58,8 @@ TABLES = {
     "Pool2DOptions": f"{_STRIDES} filter_width:int filter_height:int {_FUSED}",
     "FullyConnectedOptions": f"{_FUSED} weights_format:FullyConnectedOptionsWeightsFormat keep_num_dims:bool",
     "BatchMatMulOptions": "adj_x:bool adj_y:bool",
-    "AddOptions": _MULTIPLIED,
-    "SubOptions": _MULTIPLIED,
+    "AddOptions": _SUMS,
+    "SubOptions": _SUMS,
     "MulOptions": _FUSED,
     "DivOptions": _FUSED,
     "SequenceRNNOptions": f"time_major:bool {_FUSED}",

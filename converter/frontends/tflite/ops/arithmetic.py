@@ -5,8 +5,35 @@ from __future__ import annotations
 import numpy as np
 
 from converter.frontends.tflite.reading import Reading, reads
+from schema.errors import UnsupportedError
+from schema.graph import Tensor
 
 INT32 = np.dtype(np.int32)
+
+
+@reads("ADD", options="AddOptions")
+def add(reading: Reading) -> None:
+    _sum(reading, "ADD")
+
+
+@reads("SUB", options="SubOptions")
+def sub(reading: Reading) -> None:
+    _sum(reading, "SUB")
+
+
+def _sum(reading: Reading, op: str) -> None:
+    operands = reading.operands(2)
+    tensors = [tensor for tensor in (*operands, reading.output()) if tensor is not None]
+    if reading.options["pot_scale_int16"] and all(map(_is_power_of_two, tensors)):
+        raise UnsupportedError("sums of int16 whose scales are powers of two have kernels of their own: not supported")
+    reading.emit(op, operands, **reading.activation())
+
+
+def _is_power_of_two(tensor: Tensor) -> bool:
+    """Whether it is an int16 tensor of such a scale."""
+    if tensor.dtype != np.int16 or tensor.quantization is None:
+        return False
+    return bool((np.frexp(tensor.quantization.scale)[0] == 0.5).all())
 
 
 @reads("ELU")

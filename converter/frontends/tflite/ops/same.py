@@ -29,8 +29,6 @@ _RESIZING = _options(align_corners="align_corners", half_pixel_centers="half_pix
 
 # op: (options table, attributes of a reading)
 WITH_OPTIONS: dict[str, tuple[str, Attributes]] = {
-    "ADD": ("AddOptions", Reading.activation),
-    "SUB": ("SubOptions", Reading.activation),
     "MUL": ("MulOptions", Reading.activation),
     "DIV": ("DivOptions", Reading.activation),
     "LEAKY_RELU": ("LeakyReluOptions", _options(alpha="alpha")),
