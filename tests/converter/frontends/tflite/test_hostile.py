@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as tfl
 
 from converter.frontends import tflite
-from schema import FormatError, Quantization, UnsupportedError, XnnError
+from schema import FormatError, Quantization, UnsupportedError, XnnError, evaluate
 from tests.support.tflite_files import FileBuilder
 
 
@@ -135,6 +136,55 @@ def test_the_file_is_named(tmp_path):
         tflite.read(path)
 
 
+def one(op, shapes, options=None, dtype=np.float32) -> bytes:
+    """One operator on inputs of these shapes; its output is of no account."""
+    b = FileBuilder()
+    inputs = [b.tensor(dtype, shape) for shape in shapes]
+    out = b.tensor(dtype, (1,), name="out")
+    b.operator(op, inputs, [out], options)
+    return b.finish(inputs, [out])
+
+
+def with_fields(table, **fields):
+    for name, value in fields.items():
+        setattr(table, name, value)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (one("SPACE_TO_DEPTH", [(1, 4, 4, 1)], with_fields(tfl.SpaceToDepthOptionsT(), blockSize=0)), "block"),
+        (one("CONCATENATION", [(2, 3)], with_fields(tfl.ConcatenationOptionsT(), axis=-3)), "axis -3"),
+        (one("SPLIT", [(), (2, 3)], with_fields(tfl.SplitOptionsT(), numSplits=0)), "0 outputs"),
+        (one("SPLIT", [(), (2, 3)], with_fields(tfl.SplitOptionsT(), numSplits=2**31 - 1)), "outputs"),
+        (one("GATHER", [(2, 3), (2,)], with_fields(tfl.GatherOptionsT(), batchDims=-5), np.int32), "batch_dims -5"),
+        (one("SVDF", [(1, 3), (4, 3), (4, 2)], with_fields(tfl.SVDFOptionsT(), rank=0)), "rank"),
+        (one("CONV_2D", [(1, 4, 4, 3), (2, 1, 1, 0)], with_fields(tfl.Conv2DOptionsT(), strideH=1, strideW=1)), "."),
+        (
+            one("CONV_2D", [(1, 4, 4, 3), (2, 1, 1, 2)], with_fields(tfl.Conv2DOptionsT(), strideH=1, strideW=1)),
+            "group",
+        ),
+        (one("FULLY_CONNECTED", [(2, 3), (4, 0)], tfl.FullyConnectedOptionsT()), "."),
+        (one("PACK", [], tfl.PackOptionsT()), "0 inputs"),
+        (one("UNPACK", [(2, 3)], with_fields(tfl.UnpackOptionsT(), num=-1)), "-1 outputs"),
+        (one("SOFTMAX", [(2, 3)], with_fields(tfl.SoftmaxOptionsT(), beta=np.nan)), "beta"),
+        (one("MUL", [(2, 3), (4, 3)]), "."),
+    ],
+)
+def test_operators_that_make_no_sense(content, message):
+    with pytest.raises(FormatError, match=message):
+        tflite.read(content)
+
+
+def test_offsets_that_lead_nowhere():
+    content = bytearray(network().pack())
+    for root in (0, 2, len(content), 2**31, 2**32 - 4):
+        content[:4] = root.to_bytes(4, "little")
+        with pytest.raises(FormatError, match="Model"):
+            tflite.read(bytes(content))
+
+
 @pytest.mark.parametrize("data", [b"", b"TFL3", bytes(8), b"\x1c\0\0\0XNN1" + bytes(99), b"\xff" * 64])
 def test_other_files(data):
     with pytest.raises(FormatError):
@@ -151,7 +201,7 @@ def test_truncated():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_mutations(seed):
-    """Bytes and 32-bit words changed at random: a graph, or an XnnError, at once."""
+    """Bytes and 32-bit words changed at random: a graph that can be run, or an XnnError, at once."""
     rng = np.random.default_rng(seed)
     content = np.frombuffer(network().pack(), np.uint8)
     words = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 0x7FC00000, 255, 4096], "<u4")
@@ -163,5 +213,9 @@ def test_mutations(seed):
             else:
                 at = int(rng.integers(len(mutated) // 4)) * 4
                 mutated[at : at + 4].view("<u4")[:] = rng.choice(words)
-        with contextlib.suppress(XnnError):
-            tflite.read(mutated.tobytes())
+        with contextlib.suppress(XnnError), np.errstate(all="ignore"):
+            graph = tflite.read(mutated.tobytes())
+            shapes = [[size or 1 for size in tensor.shape] for tensor in graph.inputs]
+            if sum(math.prod(shape) for shape in shapes) < 1 << 16:
+                arrays = [np.ones(shape, t.dtype) for shape, t in zip(shapes, graph.inputs, strict=True)]
+                evaluate.run(graph, arrays)
