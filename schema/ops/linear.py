@@ -77,8 +77,8 @@ def finish(
     """Bias, requantization and fused activation: accumulators (..., out) to the output.
 
     channel_axis: where the weights have their output channels, along which they may have several scales.
-    exact: see fixedpoint.requantize. int16 has a rule of its own, fixedpoint.requantize_wide, but not where `exact`, nor
-    with a bias of int32, beside which sums are int32 too: these are rounded as those of int8.
+    exact: see fixedpoint.requantize. int16 has a rule of its own, fixedpoint.requantize_wide, but not where `exact`,
+    nor with a bias of int32, beside which sums are int32 too: these are rounded as those of int8.
     """
     if bias is not None:
         acc = acc + bias.astype(acc.dtype)
