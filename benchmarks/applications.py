@@ -96,13 +96,16 @@ def measure(name: str, source: str, converted: Any, model: Any, x: np.ndarray) -
     return Figures(name, source, error, difference, len(result.bytes), result.report.nodes, seconds)
 
 
-def figures(name: str, keras: Any, size: int | None = None) -> list[Figures]:
-    """From the model object and from its SavedModel."""
+def figures(name: str, keras: Any, size: int | None = None, exported: bool = True) -> list[Figures]:
+    """From the model object and, if `exported`, from its SavedModel."""
     model = build(name, keras, size)
     x = images(name, 2, size or size_of(name), np.random.default_rng(SEED + 1))
-    with tempfile.TemporaryDirectory() as folder:
-        model.export(folder, **({"verbose": False} if keras.__name__ == "keras" else {}))
-        return [measure(name, "object", model, model, x), measure(name, "SavedModel", folder, model, x)]
+    measured = [measure(name, "object", model, model, x)]
+    if exported:
+        with tempfile.TemporaryDirectory() as folder:
+            model.export(folder, **({"verbose": False} if keras.__name__ == "keras" else {}))
+            measured.append(measure(name, "SavedModel", folder, model, x))
+    return measured
 
 
 def main() -> None:
