@@ -10,8 +10,8 @@ from converter.quantize import matrices
 from schema.graph import Node
 
 FEWEST_ROWS = 32  # fewer say too little
-ROWS_PER_SAMPLE = 16  # where the number of samples is unknown
-BLOCK = 256  # covariances are kept between columns of one block: time and memory then grow with the columns only
+ROWS_PER_SAMPLE = 16  # whether or not the number of samples is known: an array and an iterable of it give one file
+BLOCK = 128  # covariances are kept between columns of one block: time and memory then grow with the columns only
 CHUNK = 256  # rows that are added up at once, however they came in batches: sums then do not depend on the batches
 
 
@@ -21,18 +21,14 @@ def most_rows(columns: int) -> int:
 
 
 class Moments:
-    """Sums over rows, see `converter.quantize.matrices`. groups is known once something was added.
+    """Sums over rows, see `converter.quantize.matrices`. groups is known once something was added."""
 
-    samples: how many will come, None where unknown.
-    """
-
-    def __init__(self, node: Node, samples: int | None):
+    def __init__(self, node: Node):
         self.op = node.op
         self.groups = 0
         self.rows = 0
         self._node = node
         self._most = most_rows(matrices.columns(node))
-        self._per_sample = ROWS_PER_SAMPLE if samples is None else -(-self._most // samples)
         self._samples = 0
         self._chunk = np.empty(0, np.float32)  # (groups, CHUNK, columns)
         self._filled = 0
@@ -43,7 +39,7 @@ class Moments:
         """Take in the op's input for a batch."""
         if self.rows >= self._most:
             return
-        rows = matrices.of_input(self._node, x, self._samples, self._per_sample)[:, : self._most - self.rows]
+        rows = matrices.of_input(self._node, x, self._samples, ROWS_PER_SAMPLE)[:, : self._most - self.rows]
         self._samples += x.shape[0]
         self.rows += rows.shape[1]
         if not self.groups:

@@ -109,7 +109,7 @@ def observe(
         data, weights = node.inputs[:2]
         assert data is not None and weights is not None
         # Layers that share a kernel share its moments.
-        moments = result.moments.setdefault(weights, Moments(node, batches.samples))
+        moments = result.moments.setdefault(weights, Moments(node))
         fed.setdefault(data, []).append(moments)
     seen = list(dict.fromkeys([*tensors, *fed]))
     executions: dict[tuple[Shape, ...], list[Execution]] = {}
