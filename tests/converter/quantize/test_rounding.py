@@ -66,10 +66,10 @@ def moments_of(node, *batches):
 @pytest.mark.parametrize("case", CASES)
 def test_moments_are_means_and_covariances(case, rng):
     node, _ = linear_node(case, rng)
-    x = rng.normal(2, 1, (40, *node.inputs[0].shape[1:])).astype(np.float32)
+    x = rng.normal(2, 1, (moments.FIRST_SAMPLES, *node.inputs[0].shape[1:])).astype(np.float32)
     found = moments_of(node, x[:3], x[3:])
-    rows = matrices.of_input(node, x, 0, moments.ROWS_PER_SAMPLE)[:, : found.rows].astype(np.float64)
-    assert found.rows >= min(512, matrices.of_input(node, x, 0, EVERY).shape[1])
+    rows = matrices.of_input(node, x, 0, moments.ROWS_PER_SAMPLE).astype(np.float64)
+    assert found.rows == rows.shape[1]
     np.testing.assert_allclose(found.mean(), rows.mean(axis=1), atol=1e-5)
     ((block, covariance),) = found.covariances()
     assert (block.start, block.stop) == (0, rows.shape[2])
@@ -77,14 +77,23 @@ def test_moments_are_means_and_covariances(case, rng):
         np.testing.assert_allclose(group, np.cov(expected.T, bias=True), atol=1e-4)
 
 
-def test_moments_do_not_depend_on_batches_and_stop_in_time(rng):
+def test_moments_do_not_depend_on_batches(rng):
     node, _ = linear_node("conv", rng)
     x = rng.normal(2, 1, (200, 9, 8, 4)).astype(np.float32)
     whole, parts = moments_of(node, x), moments_of(node, *np.array_split(x, 13))
-    assert whole.rows == parts.rows == moments.most_rows(24) == 512
+    assert whole.rows == parts.rows == 32 * 16 + 32 * 8 + 64 * 4 + 72 * 2
     np.testing.assert_array_equal(whole.mean(), parts.mean())
     for (_, a), (_, b) in zip(whole.covariances(), parts.covariances(), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_every_sample_counts_the_same(rng):
+    node = Node("FULLY_CONNECTED", [Tensor("x", np.float32, (None, 9, 4)), Tensor("w", np.float32, (3, 4))], [])
+    x = np.repeat(rng.normal(2, 1, (700, 1, 4)), 9, axis=1).astype(np.float32)
+    found = moments_of(node, x)
+    np.testing.assert_allclose(found.mean()[0], x[:, 0].mean(axis=0), rtol=1e-5)
+    ((_, covariance),) = found.covariances()
+    np.testing.assert_allclose(covariance[0], np.cov(x[:, 0].T, bias=True), atol=1e-4)
 
 
 def test_columns_of_large_layers_are_cut_into_blocks(rng):
