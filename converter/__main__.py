@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from converter import quantize as quantization
-from converter.convert import METHODS, convert, require_writable
+from converter.convert import convert, require_writable
 from converter.quantize.observers import OBSERVERS
+from converter.quantize.options import CALIBRATED, DEFAULT_OBSERVER, METHODS
 from schema.command_line import guarded
 from schema.errors import InputError
 from schema.version import __version__
@@ -48,7 +49,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="int8 needs --calibration; float16 halves the weights; default: as the source is",
     )
     add("--calibration", metavar="FILE", help=".npy or .npz file of samples that int8 takes its ranges from")
-    add("--observer", choices=OBSERVERS, default=quantization.DEFAULT_OBSERVER, help="how ranges are taken")
+    add("--observer", choices=OBSERVERS, default=DEFAULT_OBSERVER, help="how ranges are taken")
     add(
         "--io-dtype",
         choices=("float32", "int8"),
@@ -67,8 +68,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> None:
     require_writable(Path(options.output))
-    if options.quantize == "int8" and options.calibration is None:
-        raise InputError("--quantize int8 needs --calibration: a .npy or .npz file of typical inputs")
+    if options.quantize in CALIBRATED and options.calibration is None:
+        raise InputError(f"--quantize {options.quantize} needs --calibration: a .npy or .npz file of typical inputs")
     calibration = None if options.calibration is None else quantization.load(options.calibration)
     result = convert(
         options.source,

@@ -13,12 +13,11 @@ from converter import frontends, progress
 from converter import quantize as quantization
 from converter.integers import computes_integers
 from converter.passes import manager
+from converter.quantize.options import DEFAULT_OBSERVER, Options
 from converter.report import Report
 from schema.command_line import replacing
 from schema.errors import InputError
 from schema.version import __version__
-
-METHODS = ("none", *quantization.METHODS)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def convert(
     signature: str | None = None,
     io_dtype: str | None = None,
     custom_objects: Mapping[str, Any] | str | None = None,
-    observer: str = quantization.DEFAULT_OBSERVER,
+    observer: str = DEFAULT_OBSERVER,
 ) -> Result:
     """Convert a model.
 
@@ -62,7 +61,8 @@ def convert(
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
     """
-    _check(quantize, calibration, io_dtype)
+    options = Options(quantize, observer, io_dtype)
+    options.check_calibration(calibration)
     with progress.shown() as display:
         with display.stage("reading the model"):
             graph = frontends.read(source, signature, custom_objects)
@@ -76,9 +76,7 @@ def convert(
         report = None
         if quantize != "none":
             with display.stage("quantizing"):
-                report = quantization.quantize(
-                    graph, quantize, calibration, observer=observer, io_dtype=io_dtype, progress=display.advance
-                )
+                report = quantization.quantize(graph, options, calibration, display.advance)
         with display.stage("writing the file"):
             data = schema.write(schema.Model([graph], producer=f"xnn {__version__}"))
     return Result(data, Report(_describe(source), len(data), graph, explanation, report, display.seconds, integers))
@@ -90,17 +88,6 @@ def require_writable(target: Path) -> None:
         raise InputError(f"{target} is a folder: name the file to write")
     if not target.parent.is_dir():
         raise InputError(f"{target}: there is no folder {target.parent}")
-
-
-def _check(quantize: str, calibration: Any, io_dtype: str | None) -> None:
-    if quantize not in METHODS:
-        raise InputError(f"quantize is {quantize!r}; it is one of {', '.join(METHODS)}")
-    if io_dtype not in quantization.IO_DTYPES:
-        raise InputError(f"io_dtype is {io_dtype!r}; it is None, 'float32' or 'int8'")
-    if quantize != "int8" and calibration is not None:
-        raise InputError(f"calibration data is for quantize='int8', not {quantize!r}")
-    if quantize != "int8" and io_dtype == "int8":
-        raise InputError("io_dtype 'int8' needs quantize='int8'")
 
 
 def _describe(source: Any) -> str:

@@ -1,18 +1,18 @@
 """Post-training quantization of a float graph, after the passes and before the file is written.
 
-`quantize(graph, "int8", calibration)` gives int8 with the integer semantics of `schema/ops`; `quantize(graph,
-"float16")` stores weights as float16. TensorFlow is not needed.
+`quantize(graph, Options("int8"), calibration)` gives int8 with the integer semantics of `schema/ops`; `quantize(graph,
+Options("float16"))` stores weights as float16. TensorFlow is not needed.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from converter.quantize import observers
 from converter.quantize.calibration import Batches, load
 from converter.quantize.float16 import store_float16
 from converter.quantize.int8 import Rewritten, commit, rewrite
 from converter.quantize.observation import Progress, batch_size, derive, linear_nodes, observe, to_observe
+from converter.quantize.options import Options
 from converter.quantize.placement import Placement, place
 from converter.quantize.report import Report, Row
 from converter.quantize.rules import Scales
@@ -21,45 +21,26 @@ from schema import inference
 from schema.errors import CalibrationError, InputError
 from schema.graph import Graph, Node
 
-__all__ = ["DEFAULT_OBSERVER", "METHODS", "Progress", "Report", "Row", "load", "quantize"]
-
-METHODS = ("int8", "float16")
-DEFAULT_OBSERVER = "percentile"
-IO_DTYPES = (None, "float32", "int8")
+__all__ = ["Options", "Progress", "Report", "Row", "load", "quantize"]
 
 
-def quantize(
-    graph: Graph,
-    method: str,
-    calibration: Any = None,
-    *,
-    observer: str = DEFAULT_OBSERVER,
-    io_dtype: str | None = None,
-    progress: Progress | None = None,
-) -> Report:
+def quantize(graph: Graph, options: Options, calibration: Any = None, progress: Progress | None = None) -> Report:
     """Quantize a float graph in place; it is left as it was when an error is raised.
 
-    method: "int8" (needs `calibration`, see `converter.quantize.calibration` for what it may be) or "float16".
-    observer: how int8 ranges are chosen: "minmax", "percentile" or "entropy".
-    io_dtype: of the signature. "int8" declares quantized inputs and outputs; None and "float32" keep float32.
-    progress: called while calibrating.
-    Raises InputError for an argument that is none of those, CalibrationError for data that does not fit the inputs.
+    calibration: typical values of the inputs, for methods that need them; `converter.quantize.calibration` says what
+    that can be. progress: called while calibrating.
+    Raises InputError for data that the method has no use for, CalibrationError for data that does not fit the inputs.
     """
-    if method not in METHODS:
-        raise InputError(f"quantize is {method!r}; it is one of {', '.join(METHODS)}")
-    if io_dtype not in IO_DTYPES:
-        raise InputError(f"io_dtype is {io_dtype!r}; it is None, 'float32' or 'int8'")
-    if method == "float16":
-        if io_dtype == "int8":
-            raise InputError("io_dtype 'int8' needs quantize 'int8'")
+    options.check_calibration(calibration)
+    if options.method == "float16":
         return _quantize_float16(graph)
-    observers.create(observer)
-    return _quantize_int8(graph, calibration, observer, io_dtype == "int8", progress)
+    if options.method == "int8":
+        return _quantize_int8(graph, calibration, options, progress)
+    raise InputError(f"quantize is {options.method!r}: there is nothing to do")
 
 
-def _quantize_int8(
-    graph: Graph, calibration: Any, observer: str, integer_io: bool, progress: Progress | None
-) -> Report:
+def _quantize_int8(graph: Graph, calibration: Any, options: Options, progress: Progress | None) -> Report:
+    observer, integer_io = options.observer, options.integer_io
     inference.annotate(graph)
     placement = place(graph)
     tensors = to_observe(placement, integer_io)

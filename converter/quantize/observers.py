@@ -171,6 +171,11 @@ OBSERVERS: dict[str, type[Observer]] = {"minmax": MinMax, "percentile": Percenti
 
 def create(name: str) -> Observer:
     """A new observer by name. Raises InputError for one that is not there."""
+    require_known(name)
+    return OBSERVERS[name]()
+
+
+def require_known(name: str) -> None:
+    """Raise InputError unless there is an observer of that name."""
     if name not in OBSERVERS:
         raise InputError(f"observer is {name!r}; it is one of {', '.join(OBSERVERS)}")
-    return OBSERVERS[name]()

@@ -1,7 +1,7 @@
 import numpy as np
 
 import schema
-from converter.quantize import quantize
+from converter.quantize import Options, quantize
 from schema import evaluate
 from tests.support.float_graphs import Builder, clustered
 
@@ -14,7 +14,7 @@ def test_weights_are_stored_in_half_and_computed_as_float32(rng):
     whole = len(schema.write(schema.Model([graph])))
     data = rng.normal(0, 1, (4, 6, 6, 8)).astype(np.float32)
     expected = evaluate.run(graph, [data])[0]
-    report = quantize(graph, "float16")
+    report = quantize(graph, Options("float16"))
     assert len(schema.write(schema.Model([graph]))) < 0.52 * whole
     graph = schema.read(schema.write(schema.Model([graph]))).graph
     found = evaluate.run(graph, [data])[0]
@@ -30,7 +30,7 @@ def test_what_float16_cannot_hold_stays_float32_and_is_reported(rng):
     tiny = builder.constant(np.linspace(0, 1e-5, 64))
     y = builder.node("MUL", builder.node("MUL", x, large, name="large"), tiny, name="tiny")
     graph = builder.end(builder.node("ADD", y, builder.constant(np.ones(4).repeat(16)), name="ones"))
-    report = quantize(graph, "float16")
+    report = quantize(graph, Options("float16"))
     assert large.constant.values.dtype == tiny.constant.values.dtype == np.float32
     rows = {row.layer: row.reason for row in report.rows}
     assert "exceed float16's 65504" in rows["large"]
@@ -48,7 +48,7 @@ def test_small_and_narrow_constants_are_left_alone(rng):
     y = builder.node("FULLY_CONNECTED", builder.node("FULLY_CONNECTED", x, kernel, few), integers)
     graph = builder.end(y)
     expected = kernel.value
-    quantize(graph, "float16")
+    quantize(graph, Options("float16"))
     assert few.constant.values.dtype == np.float32
     assert integers.constant.values.dtype == np.int8
     assert kernel.constant.values.dtype == np.float16
