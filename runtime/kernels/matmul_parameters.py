@@ -11,6 +11,7 @@ from runtime.kernels.parameters import ParameterBlock
 ROWS_IN_MEMORY = 0  # `row_stride` bytes apart, from `input` on
 ROWS_OF_WINDOWS = 1  # the windows of a convolution
 ROWS_OF_TRANSPOSED_WINDOWS = 2  # of a transposed one: what an output pixel receives
+ROWS_TO_COPY = 3  # as ROWS_IN_MEMORY, but not of a size that can be read there
 
 # How int8 kernels requantize, and what `multipliers` holds per channel (see runtime/kernels/requantize.py).
 TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
@@ -53,6 +54,25 @@ MATMUL_F32 = ParameterBlock("MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "low", "hig
 MATMUL_I8 = ParameterBlock(
     "MATMUL_I8",
     [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
+)
+
+# Products by AMX tiles. A row is `steps` times `step_bytes` long, a multiple of 4 up to 64. Panels of 32 channels, in
+# lane order, are packed as [step][2 tiles][step_bytes / 4][16 channels][4].
+MATMUL_TILES_I8 = ParameterBlock(
+    "MATMUL_TILES_I8",
+    [
+        *_PRODUCT,
+        *WINDOW_SLOTS,
+        "padding",
+        "rule",
+        "factors",  # see runtime.lowering.lane_factors
+        "zero_point",
+        "low",
+        "high",
+        "steps",
+        "step_bytes",
+        "tile_configuration",
+    ],
 )
 
 # out[batch] = a[batch] @ b[batch], with matrices of any strides. A tile is `block` rows of one batch times one panel of

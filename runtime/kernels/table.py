@@ -62,6 +62,7 @@ def _product(name: str, rows: int, width: int) -> Kernel:
 KERNELS: dict[tuple[str, str, str], Kernel] = {
     ("matmul", "float32", "avx512"): _product("matmul_f32", 6, 32),
     ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
+    ("matmul_tiles", "int8", "amx"): Kernel("runtime.kernels.matmul_i8_tiles", "xnn_matmul_i8_tiles", 32, 32),
     ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
     ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),
@@ -72,10 +73,18 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
 
 
 @functools.cache
-def kernel_for(kind: str, dtype: str) -> Kernel:
-    """The best kernel that this machine can run."""
+def find_kernel(kind: str, dtype: str) -> Kernel | None:
+    """The best kernel that this machine can run, None where it has none."""
     for isa in isa_tiers(host_target()):
         kernel = KERNELS.get((kind, dtype, isa))
         if kernel is not None:
             return kernel
-    raise KeyError(f"no kernel for {kind} of {dtype}")
+    return None
+
+
+def kernel_for(kind: str, dtype: str) -> Kernel:
+    """As `find_kernel`, of a kind that every machine can run."""
+    kernel = find_kernel(kind, dtype)
+    if kernel is None:
+        raise KeyError(f"no kernel for {kind} of {dtype}")
+    return kernel

@@ -61,9 +61,12 @@ class _VectorModel(models.PrimitiveModel):
 F32x16 = Vector(types.float32, 16)
 F64x16 = Vector(types.float64, 16)
 I8x16 = Vector(types.int8, 16)
+I8x32 = Vector(types.int8, 32)
 I8x64 = Vector(types.int8, 64)
 I16x16 = Vector(types.int16, 16)
+I16x32 = Vector(types.int16, 32)
 I32x16 = Vector(types.int32, 16)
+I64x8 = Vector(types.int64, 8)
 I64x16 = Vector(types.int64, 16)
 
 
