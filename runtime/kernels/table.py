@@ -63,6 +63,9 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
     ("matmul", "float32", "avx512"): _product("matmul_f32", 6, 32),
     ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
     ("matmul_tiles", "int8", "amx"): Kernel("runtime.kernels.matmul_i8_tiles", "xnn_matmul_i8_tiles", 32, 32),
+    ("depthwise_quads", "int8", "avx512"): Kernel(
+        "runtime.kernels.depthwise_i8_quads", "xnn_depthwise_i8_quads", 1, 64
+    ),
     ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
     ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),

@@ -87,7 +87,7 @@ def pack_tiles(weights: np.ndarray, groups: int, steps: int, step_bytes: int) ->
 
 
 def tile_configuration(step_bytes: int) -> np.ndarray:
-    """Tiles 0 to 3: sums of 16 x 16; 4 and 5: 16 rows of `step_bytes`; 6 and 7: as many rows of weights as they meet."""
+    """Tiles 0 to 3: sums of 16 x 16; 4 and 5: 16 rows of `step_bytes`; 6 and 7: the weights that they meet."""
     configuration = np.zeros(64, np.uint8)
     configuration[0] = 1  # palette
     configuration[16:32].view(np.uint16)[:] = [TILE_BYTES] * 4 + [step_bytes] * 2 + [TILE_BYTES] * 2

@@ -72,7 +72,7 @@ def isa_tiers(target: Target) -> tuple[str, ...]:
 
 @functools.cache
 def tiles_permitted() -> bool:
-    """Ask Linux, once per process, to let its threads use tile registers (arch_prctl, Documentation/arch/x86/xstate.rst)."""
+    """Ask Linux, once per process, to let its threads use tile registers (its Documentation/arch/x86/xstate.rst)."""
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         return False
     number, request, tile_data = 158, 0x1023, 18  # SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

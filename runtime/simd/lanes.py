@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from runtime.native.primitives import PACK_BYTES, PACK_WORDS
+from runtime.native.primitives import DOT_U8_S8, PACK_BYTES, PACK_WORDS
 from runtime.simd.vector import I32, I8x64, I16x32, I32x16, Vector
 
 LANE = 16  # bytes
@@ -22,6 +22,14 @@ def _primitive(builder, name, result: Vector, args):
         builder.module, ir.FunctionType(result.llvm, [arg.type for arg in args]), name
     )
     return builder.call(function, args)
+
+
+@intrinsic
+def dot_u8_s8(typing_context, sums, a, b):
+    """sums[i] + the 4 products of unsigned bytes of a[i] with signed bytes of b[i]; all I32x16."""
+    if not sums == a == b == I32x16:
+        return None
+    return I32x16(sums, a, b), lambda context, builder, sig, args: _primitive(builder, DOT_U8_S8, I32x16, args)
 
 
 @intrinsic
