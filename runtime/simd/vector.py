@@ -233,6 +233,31 @@ def fma(typing_context, a, b, c):
 
 
 @intrinsic
+def absolute(typing_context, value):
+    """The magnitudes of floats."""
+
+    def codegen(context, builder, sig, args):
+        name = f"llvm.fabs.v{value.lanes}f{value.dtype.bitwidth}"
+        function = builder.module.globals.get(name) or ir.Function(
+            builder.module, ir.FunctionType(value.llvm, [value.llvm]), name
+        )
+        return builder.call(function, args)
+
+    return (value(value), codegen) if isinstance(value, Vector) and value.is_float else None
+
+
+@intrinsic
+def any_lane(typing_context, mask):
+    """Whether a mask has a lane set."""
+
+    def codegen(context, builder, sig, args):
+        bits = ir.IntType(mask.lanes)
+        return builder.icmp_unsigned("!=", builder.bitcast(args[0], bits), ir.Constant(bits, 0))
+
+    return types.boolean(mask), codegen
+
+
+@intrinsic
 def sum_lanes(typing_context, value):
     """The sum of all lanes, halves added to halves."""
 
