@@ -71,6 +71,7 @@ MATMUL_TILES_I8 = ParameterBlock(
         "high",
         "steps",
         "step_bytes",
+        "pairs_per_step",  # of the 16 pairs of rows that are requantized during the next product
         "tile_configuration",
     ],
 )

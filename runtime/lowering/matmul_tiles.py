@@ -69,10 +69,11 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
         **scaling.parameters(),
         "steps": steps,
         "step_bytes": step_bytes,
+        "pairs_per_step": -(-ROWS // (2 * steps)),
         "tile_configuration": context.derived("tile configuration", lambda: tile_configuration(step_bytes)),
     }
     tiles = -(-rows // block) * groups * params["panel_tiles"]
-    scratch = SUMS + (0 if source == parameters.ROWS_IN_MEMORY else block * depth)
+    scratch = 2 * SUMS + (0 if source == parameters.ROWS_IN_MEMORY else block * depth)
     return Call(kernel.family, kernel.symbol, parameters.MATMUL_TILES_I8, params, tiles, scratch=scratch)
 
 

@@ -138,6 +138,22 @@ def store(typing_context, address, value):
     return types.void(types.int64, value), codegen
 
 
+@intrinsic
+def prefetch(typing_context, address):
+    """Ask for the line of memory at an address, which need not be there, to be brought to the second-level cache."""
+
+    def codegen(context, builder, sig, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        kinds = [pointer.type, I32, I32, I32]
+        function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0"
+        )
+        builder.call(function, [pointer, ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
 def _prefix_mask(builder, kind: Vector, count):
     lanes = ir.Constant(ir.VectorType(I32, kind.lanes), list(range(kind.lanes)))
     counts = splat_value(builder, Vector(types.int32, kind.lanes), builder.trunc(count, I32))
