@@ -53,7 +53,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
     params = {
         "input": context.input(where.x),
         "output": context.output(),
-        "output_stride": windows.out * item,
+        "output_stride": context.row_stride or windows.out * item,
         "rows": rows,
         "block": block,
         "groups": groups,

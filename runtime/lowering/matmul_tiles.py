@@ -52,7 +52,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
             "tiles bias", lambda: in_lane_order(pack_channels(bias.astype(np.int32), groups, WIDTH), VECTORS)
         ),
         "output": context.output(),
-        "output_stride": windows.out,
+        "output_stride": context.row_stride or windows.out,
         "rows": rows,
         "block": block,
         "groups": groups,
