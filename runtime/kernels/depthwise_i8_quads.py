@@ -12,7 +12,7 @@ from runtime.kernels.abi import inline, kernel, truncated_divide, view
 from runtime.kernels.depthwise_parameters import DEPTHWISE_QUADS_I8
 from runtime.kernels.requantize_lanes import factor_bytes, requantize_lanes
 from runtime.simd.lanes import dot_u8_s8, interleave_high, interleave_low
-from runtime.simd.vector import I8x64, I16x32, I32x16, bitcast, load, load_first, splat, store, store_first
+from runtime.simd.vector import I8x64, I16x32, I32x16, bitcast, load, load_first, splat, store, store_first, zero
 
 CHANNELS = 64  # at a time
 LINE = 64  # bytes of a vector
@@ -85,16 +85,13 @@ def write(p, a, b, c, d, factors, vector_bytes, target, count):
 
 
 @inline
-def row_of_outputs(p, columns, step, quads, weights, bias, factors, vector_bytes, target, count):
+def row_of_outputs(p, columns, step, quads, weights, factors, vector_bytes, target, count):
     """Two pixels at a time, so that weights are loaded half as often."""
     dilation, stride = p.dilation_w * step, p.stride_w * step
     x = int64(0)
     while x < p.out_w:
         second = int64(1) if x + 1 < p.out_w else int64(0)
-        a = a_1 = load(I32x16, bias)
-        b = b_1 = load(I32x16, bias + LINE)
-        c = c_1 = load(I32x16, bias + 2 * LINE)
-        d = d_1 = load(I32x16, bias + 3 * LINE)
+        a = b = c = d = a_1 = b_1 = c_1 = d_1 = zero(I32x16)
         w = weights
         for kx in range(p.kernel_w):
             at = columns + x * stride + kx * dilation
@@ -139,7 +136,6 @@ def depthwise_i8_quads(params, begin, end, scratch):
                 step,
                 quads,
                 p.weights + channel * p.kernel_w * quads * 4,
-                p.bias + 4 * channel,
                 p.factors + (channel >> 4) * vector_bytes,
                 vector_bytes,
                 target + channel,

@@ -12,6 +12,7 @@ ROWS_IN_MEMORY = 0  # `row_stride` bytes apart, from `input` on
 ROWS_OF_WINDOWS = 1  # the windows of a convolution
 ROWS_OF_TRANSPOSED_WINDOWS = 2  # of a transposed one: what an output pixel receives
 ROWS_TO_COPY = 3  # as ROWS_IN_MEMORY, but not of a size that can be read there
+ROWS_OF_LINES = 4  # the windows of a convolution, read from whole lines of the input
 
 # How int8 kernels requantize, and what `multipliers` holds per channel (see runtime/kernels/requantize.py).
 TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
@@ -61,7 +62,7 @@ MATMUL_I8 = ParameterBlock(
 MATMUL_TILES_I8 = ParameterBlock(
     "MATMUL_TILES_I8",
     [
-        *_PRODUCT,
+        *[slot for slot in _PRODUCT if slot not in ("bias", "depth")],
         *WINDOW_SLOTS,
         "padding",
         "rule",
@@ -71,7 +72,16 @@ MATMUL_TILES_I8 = ParameterBlock(
         "high",
         "steps",
         "step_bytes",
+        "step_offsets",  # int64 array: from a row's address to what each step reads
         "pairs_per_step",  # of the 16 pairs of rows that are requantized during the next product
+        # ROWS_OF_LINES: a block is `lines` lines of output, from lines of `line_bytes` of input.
+        "lines",
+        "line_blocks",  # of an image
+        "line_bytes",
+        "line_rows",  # rows from one line to the next
+        "segments",  # runs of rows in a block: 1, on over all lines, or one for each line
+        "segment_rows",
+        "copied",  # whether lines are copied, with their padding
         "tile_configuration",
     ],
 )

@@ -1,7 +1,7 @@
 """Requantization of many channels at once, for accumulators that are known to be small enough. Imports numba.
 
-What a channel needs lies beside it in memory: see runtime.lowering.lane_factors, which also tells where these rules
-may be used. Results have the zero point and are not clamped yet.
+What a channel needs is read from memory, made by runtime.lowering.lane_factors, which also tells where these rules may
+be used.
 """
 
 from __future__ import annotations
@@ -10,10 +10,17 @@ from numba import float32, int32, int64
 
 from runtime.kernels.abi import inline
 from runtime.kernels.matmul_parameters import FP32_ROUND_EVEN
-from runtime.simd.lanes import pack_bytes, pack_words
+from runtime.simd.lanes import odd_elements, pack_bytes, pack_words
 from runtime.simd.vector import F32x16, I8x64, I32x16, I64x8, bitcast, convert, load, select, splat
 
 LINE = 64  # bytes of a vector
+
+# Bytes of factors of 16 channels. Of TFLITE_DOUBLE: 16 int32 each of multipliers, addends (half of what the shift drops,
+# and the zero point) and shifts to the right; 8 int64 each for the even and for the odd channels, bias * multiplier and
+# the rounding of its high half, the odd ones doubled. Of FP32_ROUND_EVEN: 16 float32 multipliers, 16 int32 of bias.
+DOUBLE_FACTORS = 5 * LINE
+EVEN_FACTORS = 2 * LINE
+
 _ROUND = float32(12582912.0)  # 1.5 * 2**23: added to a smaller number, the sum's lowest bits are that number, rounded
 _ROUND_BITS = 0x4B400000
 
@@ -26,16 +33,13 @@ def sign_extended(pairs):
 
 @inline
 def requantize_double_lanes(acc, at):
-    """TFLITE_DOUBLE for 16 accumulators. at: 16 int32 each of multipliers, addends and shifts to the right.
-
-    An addend is half of what the shift drops, and the zero point.
-    """
+    """TFLITE_DOUBLE for 16 accumulators without bias, see DOUBLE_FACTORS."""
     a, m = bitcast(I64x8, acc), bitcast(I64x8, load(I32x16, at))
-    nudge = splat(I64x8, 1 << 30)
-    even = sign_extended(a) * sign_extended(m) + nudge
-    odd = sign_extended(a >> splat(I64x8, 32)) * sign_extended(m >> splat(I64x8, 32)) + nudge
+    even = sign_extended(a) * sign_extended(m) + load(I64x8, at + 3 * LINE)
+    odd = sign_extended(bitcast(I64x8, odd_elements(acc))) * sign_extended(m >> splat(I64x8, 32))
+    odd += odd + load(I64x8, at + 4 * LINE)
     low_half = splat(I64x8, 0xFFFFFFFF)
-    doubled = ((even >> splat(I64x8, 31)) & low_half) | ((odd << splat(I64x8, 1)) & (low_half << splat(I64x8, 32)))
+    doubled = ((even >> splat(I64x8, 31)) & low_half) | (odd & (low_half << splat(I64x8, 32)))
     high = bitcast(I32x16, doubled)
     high += (high >> splat(I32x16, 31)) + load(I32x16, at + LINE)
     return high >> load(I32x16, at + 2 * LINE)
@@ -43,8 +47,8 @@ def requantize_double_lanes(acc, at):
 
 @inline
 def requantize_even_lanes(acc, at, zero_point):
-    """FP32_ROUND_EVEN for 16 accumulators. at: 16 float32 multipliers."""
-    rounded = convert(F32x16, acc) * load(F32x16, at) + splat(F32x16, _ROUND)
+    """FP32_ROUND_EVEN for 16 accumulators without bias, see EVEN_FACTORS."""
+    rounded = convert(F32x16, acc + load(I32x16, at + LINE)) * load(F32x16, at) + splat(F32x16, _ROUND)
     return bitcast(I32x16, rounded) - splat(I32x16, _ROUND_BITS - zero_point)
 
 
@@ -77,4 +81,4 @@ def requantize_lanes(p, a, b, c, d, at_a, at_b, at_c, at_d):
 @inline
 def factor_bytes(p):
     """How many bytes of factors each vector of 16 channels has."""
-    return int64(LINE) if p.rule == FP32_ROUND_EVEN else int64(3 * LINE)
+    return int64(EVEN_FACTORS) if p.rule == FP32_ROUND_EVEN else int64(DOUBLE_FACTORS)

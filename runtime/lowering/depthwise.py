@@ -11,7 +11,7 @@ from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8, DE
 from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.lane_factors import in_lane_order, lane_factors
-from runtime.lowering.panels import pack_channels, panel_count, round_up
+from runtime.lowering.panels import panel_count, round_up
 from runtime.lowering.requantization import Requantization, requantization
 from schema.ops.attributes import activation_range
 from schema.ops.windows import along, pad_amounts
@@ -82,8 +82,8 @@ def _quads(
     weights = weights[0].astype(np.int64)
     # Taps are x + 128, so that sum w * (x - zero) = sum w * (x + 128) - (128 + zero) * sum w.
     bias = bias.astype(np.int64) - (128 + scaling.input_zero) * weights.sum(axis=(0, 1))
-    largest = np.abs(bias) + 255 * np.abs(weights).sum(axis=(0, 1))
-    factors = lane_factors(scaling, largest, QUAD_VECTORS)
+    products = 255 * np.abs(weights).sum(axis=(0, 1))
+    factors = lane_factors(scaling, bias, products, QUAD_VECTORS)
     if factors is None:
         return None
 
@@ -99,9 +99,6 @@ def _quads(
 
     params = params | {
         "weights": context.packed("quads", pack),
-        "bias": context.derived(
-            "quads bias", lambda: in_lane_order(pack_channels(bias.astype(np.int32), 1, kernel.width), QUAD_VECTORS)
-        ),
         "factors": context.derived("quads factors", lambda: factors),
         "input_zero": scaling.input_zero,
         **scaling.parameters(),

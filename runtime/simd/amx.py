@@ -56,6 +56,16 @@ def load_tile_rows(typing_context, tile, address, stride):
 
 
 @intrinsic(prefer_literal=True)
+def clear_tile(typing_context, tile):
+    """Zeros."""
+    number = _number(tile)
+    return number and (
+        types.void(tile),
+        lambda context, builder, sig, args: _call(context, builder, "llvm.x86.tilezero", [number]),
+    )
+
+
+@intrinsic(prefer_literal=True)
 def store_tile_rows(typing_context, tile, address, stride):
     """Rows to memory, `stride` bytes apart."""
     number = _number(tile)

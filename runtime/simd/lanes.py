@@ -48,6 +48,17 @@ def pack_bytes(typing_context, a, b):
     return I8x64(a, b), lambda context, builder, sig, args: _primitive(builder, PACK_BYTES, I8x64, args)
 
 
+@intrinsic
+def odd_elements(typing_context, value):
+    """Each odd element in the place of its even neighbour too."""
+
+    def codegen(context, builder, sig, args):
+        order = [i | 1 for i in range(value.lanes)]
+        return builder.shuffle_vector(args[0], args[0], ir.Constant(ir.VectorType(I32, value.lanes), order))
+
+    return (value(value), codegen) if isinstance(value, Vector) else None
+
+
 def _interleave(builder, kind: Vector, a, b, high: bool):
     per_lane = LANE * 8 // kind.dtype.bitwidth
     half = per_lane // 2
@@ -76,18 +87,24 @@ def interleave_high(typing_context, a, b):
     return a(a, b), lambda context, builder, sig, args: _interleave(builder, a, *args, high=True)
 
 
-@intrinsic
-def store_lane_halves(typing_context, low, high, value):
-    """Store 32 bytes at each address: the lower, and the upper half of every 128-bit lane of an I8x64."""
-    if value != I8x64:
-        return None
-
+def _store_halves(first: int):
     def codegen(context, builder, sig, args):
-        whole = builder.bitcast(args[2], ir.VectorType(ir.IntType(64), 8))
-        for address, first in ((args[0], 0), (args[1], 1)):
-            order = ir.Constant(ir.VectorType(I32, 4), [first, first + 2, first + 4, first + 6])
-            half = builder.shuffle_vector(whole, whole, order)
-            builder.store(half, builder.inttoptr(address, half.type.as_pointer())).align = 1
+        whole = builder.bitcast(args[1], ir.VectorType(ir.IntType(64), 8))
+        order = ir.Constant(ir.VectorType(I32, 4), [first, first + 2, first + 4, first + 6])
+        half = builder.shuffle_vector(whole, whole, order)
+        builder.store(half, builder.inttoptr(args[0], half.type.as_pointer())).align = 1
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, value), codegen
+    return codegen
+
+
+@intrinsic
+def store_even_halves(typing_context, address, value):
+    """Store 32 bytes: the lower half of every 128-bit lane of an I8x64."""
+    return (types.void(types.int64, value), _store_halves(0)) if value == I8x64 else None
+
+
+@intrinsic
+def store_odd_halves(typing_context, address, value):
+    """Store 32 bytes: the upper half of every 128-bit lane of an I8x64."""
+    return (types.void(types.int64, value), _store_halves(1)) if value == I8x64 else None
