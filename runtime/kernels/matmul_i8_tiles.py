@@ -117,9 +117,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
             image = p.input + batch * p.in_h * p.in_w * p.in_c
             line_in = line * p.stride_h - p.pad_h
             if p.copied != 0:
-                copy_lines(
-                    p, gathered, image, line_in, (p.lines - 1) * p.stride_h + (p.kernel_h - 1) * p.dilation_h + 1
-                )
+                copy_lines(p, gathered, image, line_in, p.lines_in)
             else:
                 rows = image + line_in * p.line_bytes
             stride, count = p.row_stride, p.segment_rows

@@ -76,6 +76,7 @@ MATMUL_TILES_I8 = ParameterBlock(
         "pairs_per_step",  # of the 16 pairs of rows that are requantized during the next product
         # ROWS_OF_LINES: a block is `lines` lines of output, from lines of `line_bytes` of input.
         "lines",
+        "lines_in",  # of input that those need
         "line_blocks",  # of an image
         "line_bytes",
         "line_rows",  # rows from one line to the next

@@ -15,9 +15,10 @@ from runtime.simd.vector import F32x16, I8x64, I32x16, I64x8, bitcast, convert, 
 
 LINE = 64  # bytes of a vector
 
-# Bytes of factors of 16 channels. Of TFLITE_DOUBLE: 16 int32 each of multipliers, addends (half of what the shift drops,
-# and the zero point) and shifts to the right; 8 int64 each for the even and for the odd channels, bias * multiplier and
-# the rounding of its high half, the odd ones doubled. Of FP32_ROUND_EVEN: 16 float32 multipliers, 16 int32 of bias.
+# Bytes of factors of 16 channels. Of TFLITE_DOUBLE: 16 int32 each of multipliers, addends (half of what the shift
+# drops, and the zero point) and shifts to the right; 8 int64 each for the even and for the odd channels, bias *
+# multiplier and the rounding of its high half, the odd ones doubled. Of FP32_ROUND_EVEN: 16 float32 multipliers, 16
+# int32 of bias.
 DOUBLE_FACTORS = 5 * LINE
 EVEN_FACTORS = 2 * LINE
 

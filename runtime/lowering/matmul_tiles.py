@@ -21,7 +21,7 @@ TILE_BYTES = 64
 BLOCK_ROWS = 128
 BLOCK_BYTES = 512 * 1024  # of gathered rows or lines, which stay in a second-level cache
 SUMS = 4 * ROWS * WIDTH
-LINE_SLOTS = ("lines", "line_blocks", "line_bytes", "line_rows", "segments", "segment_rows", "copied")
+LINE_SLOTS = ("lines", "lines_in", "line_blocks", "line_bytes", "line_rows", "segments", "segment_rows", "copied")
 
 
 def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call | None:
@@ -146,6 +146,7 @@ def _lines(windows: Windows, rows: int, panels: int) -> dict[str, Any] | None:
         "tiles": batch * line_blocks * panel_tiles,
         "scratch": height * line_bytes + steps * step_bytes - length if copied else 0,
         "lines": lines,
+        "lines_in": height,
         "line_blocks": line_blocks,
         "line_bytes": line_bytes,
         "line_rows": line_rows,

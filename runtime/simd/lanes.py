@@ -59,7 +59,8 @@ def odd_elements(typing_context, value):
     return (value(value), codegen) if isinstance(value, Vector) else None
 
 
-def _interleave(builder, kind: Vector, a, b, high: bool):
+def _interleave(builder, kind: Vector, args, high: bool):
+    a, b = args
     per_lane = LANE * 8 // kind.dtype.bitwidth
     half = per_lane // 2
     order = [
@@ -76,7 +77,7 @@ def interleave_low(typing_context, a, b):
     """The lower half of each 128-bit lane: a's and b's elements in turn."""
     if not isinstance(a, Vector) or a != b:
         return None
-    return a(a, b), lambda context, builder, sig, args: _interleave(builder, a, *args, high=False)
+    return a(a, b), lambda context, builder, sig, args: _interleave(builder, a, args, False)
 
 
 @intrinsic
@@ -84,7 +85,7 @@ def interleave_high(typing_context, a, b):
     """The upper half of each 128-bit lane: a's and b's elements in turn."""
     if not isinstance(a, Vector) or a != b:
         return None
-    return a(a, b), lambda context, builder, sig, args: _interleave(builder, a, *args, high=True)
+    return a(a, b), lambda context, builder, sig, args: _interleave(builder, a, args, True)
 
 
 def _store_halves(first: int):
