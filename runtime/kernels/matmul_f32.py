@@ -1,17 +1,18 @@
-"""float32 products: the body of the kernels of matmul_f32_6x32 and matmul_f32_6x16. Imports numba."""
+"""float32 products: the body of the kernels of matmul_f32_12x32 and matmul_f32_6x16. Imports numba."""
 
 from __future__ import annotations
 
 from numba import float32, int64
 
 from runtime.kernels.abi import f32, inline, kernel, truncated_divide, view
-from runtime.kernels.matmul_parameters import MATMUL_F32, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
+from runtime.kernels.matmul_parameters import MATMUL_F32, ROWS_IN_MEMORY, ROWS_OF_WINDOWS, ROWS_TO_COPY
 from runtime.kernels.windows import plain_copy, window_gatherer
-from runtime.simd.tile import add_outer_product, row_tile, store_tile
+from runtime.simd.tile import add_outer_product, load_tile, store_tile
 from runtime.simd.vector import F32x16, load, select, splat, store, zero
 
 LANES = 16
 LINE = 64  # bytes of a vector
+DEPTH = 256
 
 
 @inline
@@ -45,34 +46,79 @@ def clamp_row(source, target, channels, low, high):
 
 
 def panel_product(rows_at_once, vectors):
-    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, clamped, to the output."""
+    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, clamped, to the output.
+
+    Products are summed over DEPTH at a time, so that this much of the panel stays in the first-level cache for all
+    rows. buffer: two sets of sums, which are read from one and written to the other.
+    """
+    row_bytes = LINE * vectors
+    few = rows_at_once // 2
 
     def block(rows):
         @inline
-        def run(a, stride, b, bias, depth, buffer):
-            acc = row_tile(F32x16, rows, vectors, bias)
+        def run(a, stride, b, depth, sums, sums_stride, target):
+            acc = load_tile(F32x16, rows, vectors, sums, sums_stride)
             for k in range(depth):
-                acc = add_outer_product(acc, a + 4 * k, stride, b + LINE * vectors * k)
-            store_tile(acc, buffer, LINE * vectors)
+                acc = add_outer_product(acc, a + 4 * k, stride, b + row_bytes * k)
+            store_tile(acc, target, row_bytes)
 
         return run
 
-    full, single = block(rows_at_once), block(1)
+    many_rows, few_rows, one_row = block(rows_at_once), block(few), block(1)
 
     @inline
     def product(a, stride, count, b, bias, depth, output, output_stride, channels, low, high, buffer):
-        row = int64(0)
-        while row < count:
-            if count >= rows_at_once:
-                row = min(row, count - rows_at_once)  # the last block may compute some rows once more
-                full(a + row * stride, stride, b, bias, depth, buffer)
-                computed = int64(rows_at_once)
-            else:
-                single(a + row * stride, stride, b, bias, depth, buffer)
-                computed = int64(1)
-            for i in range(computed):
-                clamp_row(buffer + LINE * vectors * i, output + (row + i) * output_stride, channels, low, high)
-            row += computed
+        sums, sums_stride, target = bias, int64(0), buffer
+        done = int64(0)
+        while done < depth or done == 0:
+            now = min(depth - done, int64(DEPTH))
+            row = int64(0)
+            while row < count:
+                # The last rows may be computed once more.
+                at_a, at_sums = a + 4 * done, sums
+                if count - row > few and count >= rows_at_once:
+                    computed = int64(rows_at_once)
+                    row = min(row, count - computed)
+                    many_rows(
+                        at_a + row * stride,
+                        stride,
+                        b,
+                        now,
+                        at_sums + row * sums_stride,
+                        sums_stride,
+                        target + row * row_bytes,
+                    )
+                elif count >= few:
+                    computed = int64(few)
+                    row = min(row, count - computed)
+                    few_rows(
+                        at_a + row * stride,
+                        stride,
+                        b,
+                        now,
+                        at_sums + row * sums_stride,
+                        sums_stride,
+                        target + row * row_bytes,
+                    )
+                else:
+                    computed = int64(1)
+                    one_row(
+                        at_a + row * stride,
+                        stride,
+                        b,
+                        now,
+                        at_sums + row * sums_stride,
+                        sums_stride,
+                        target + row * row_bytes,
+                    )
+                if done + now == depth:
+                    for i in range(row, row + computed):
+                        clamp_row(target + row_bytes * i, output + i * output_stride, channels, low, high)
+                row += computed
+            sums, sums_stride = target, int64(row_bytes)
+            target = 2 * buffer + count * row_bytes - target  # the other set
+            b += row_bytes * now
+            done += max(now, int64(1))
 
     return product
 
@@ -81,7 +127,6 @@ def matmul_kernel(rows_at_once, vectors):
     """A kernel over MATMUL_F32 that computes `rows_at_once` x 16 * `vectors` outputs in registers."""
     product = panel_product(rows_at_once, vectors)
     width = LANES * vectors
-    buffer_bytes = rows_at_once * LINE * vectors
 
     @kernel
     def matmul(params, begin, end, scratch):
@@ -96,9 +141,13 @@ def matmul_kernel(rows_at_once, vectors):
             group = rest - block * p.groups
             first = block * p.block
             count = min(p.block, p.rows - first)
-            rows, stride = scratch + buffer_bytes, 4 * depth
+            rows, stride = scratch + 2 * p.block * LINE * vectors, p.gathered_stride
             if p.source == ROWS_IN_MEMORY:
-                rows, stride = p.input + first * p.row_stride + group * stride, p.row_stride
+                rows, stride = p.input + first * p.row_stride + group * 4 * depth, p.row_stride
+            elif p.source == ROWS_TO_COPY:
+                for i in range(count):
+                    source = p.input + (first + i) * p.row_stride + group * 4 * depth
+                    plain_copy(rows + i * stride, source, 4 * depth)
             elif p.source == ROWS_OF_WINDOWS:
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:

@@ -48,7 +48,9 @@ WINDOW_SLOTS = [
     *[f"pad_{axis}" for axis in "dhw"],  # before the first pixel
 ]
 
-MATMUL_F32 = ParameterBlock("MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "low", "high"], floats=["low", "high"])
+MATMUL_F32 = ParameterBlock(
+    "MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "gathered_stride", "low", "high"], floats=["low", "high"]
+)
 
 # Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
 # input's zero point add.

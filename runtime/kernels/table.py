@@ -60,7 +60,7 @@ def _product(name: str, rows: int, width: int) -> Kernel:
 
 # (what it computes, dtype, ISA) -> kernel
 KERNELS: dict[tuple[str, str, str], Kernel] = {
-    ("matmul", "float32", "avx512"): _product("matmul_f32", 6, 32),
+    ("matmul", "float32", "avx512"): _product("matmul_f32", 12, 32),
     ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
     ("matmul_tiles", "int8", "amx"): Kernel("runtime.kernels.matmul_i8_tiles", "xnn_matmul_i8_tiles", 32, 32),
     ("depthwise_quads", "int8", "avx512"): Kernel(
@@ -68,7 +68,7 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
     ),
     ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
-    ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),
+    ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 12, 32),
     ("batch_matmul", "float32", "generic"): _product("batch_matmul_f32", 6, 16),
     ("batch_matmul", "int8", "avx512"): _product("batch_matmul_i8", 6, 32),
     ("batch_matmul", "int8", "generic"): _product("batch_matmul_i8", 6, 16),

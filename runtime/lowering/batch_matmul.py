@@ -48,7 +48,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "b_column": b_steps[1 - context.attributes.adj_y],
     }
     tiles = math.prod(batch) * panels * row_blocks
-    scratch = 4 * kernel.width * (kernel.rows + 1) + 4 * block
+    sums = 2 * block if output.dtype == np.float32 else kernel.rows
+    scratch = 4 * kernel.width * (sums + 1) + 4 * block
     scratch += item * round_up(depth, 4) * (kernel.width + block)
     if output.dtype == np.float32:
         return [Call(kernel.family, kernel.symbol, BATCH_MATMUL_F32, params, tiles, scratch=scratch)]

@@ -16,9 +16,12 @@ from runtime.lowering.products import OPERANDS, Operands, Windows, bias_of, matr
 from runtime.lowering.requantization import requantization
 from schema.ops.attributes import activation_range
 
-BLOCK_BYTES = (96 * 1024, 768 * 1024)  # least and most of gathered rows, which stay in a second-level cache
+BLOCK_BYTES = (96 * 1024, 1024 * 1024)  # least and most of gathered rows, which stay in a second-level cache
 WEIGHTS_PER_BLOCK = 8  # weights that many times as large as the rows are worth more rows, for which they are read once
 BLOCK_ROWS = 96
+LINE = 64  # bytes
+SAME_SETS = 1024  # rows that many bytes apart share a quarter of a first-level cache's sets, or less
+COPY_PANELS = 4
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -46,7 +49,9 @@ def lower(context: LoweringContext) -> list[Call] | None:
     rows = math.prod(output.shape or ()) // windows.out
     channels, groups = windows.out // windows.groups, windows.groups
     panels = panel_count(channels, kernel.width)
-    row_bytes = 0 if windows.in_memory and dtype == "float32" else round_up(windows.depth * item, 4)
+    source, row_bytes = windows.source, round_up(windows.depth, 4)
+    if dtype == "float32":
+        source, row_bytes = _float_rows(windows, rows, panels)
     room = min(max(channels * windows.depth * item // WEIGHTS_PER_BLOCK, BLOCK_BYTES[0]), BLOCK_BYTES[1])
     most = BLOCK_ROWS if row_bytes == 0 else min(BLOCK_ROWS, max(kernel.rows, room // row_bytes))
     block, tile_panels = tiling(rows, most, groups, panels, windows.depth * channels // panels, kernel.rows)
@@ -61,15 +66,33 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "panels": panels,
         "tile_panels": tile_panels,
         "panel_tiles": -(-panels // tile_panels),
-        "source": windows.source,
+        "source": source,
         "row_stride": windows.slots["in_c"] * item,
         **windows.slots,
         **values,
     }
-    declaration = parameters.MATMUL_F32 if dtype == "float32" else parameters.MATMUL_I8
+    declaration = parameters.MATMUL_I8
+    if dtype == "float32":
+        declaration = parameters.MATMUL_F32
+        params["gathered_stride"] = row_bytes
     tiles = -(-rows // block) * groups * params["panel_tiles"]
-    scratch = kernel.rows * kernel.width * 4 + block * row_bytes + 64
+    sums = 2 * block if dtype == "float32" else kernel.rows
+    scratch = sums * kernel.width * 4 + block * row_bytes + 64
     return [Call(kernel.family, kernel.symbol, declaration, params, tiles, scratch=scratch)]
+
+
+def _float_rows(windows: Windows, rows: int, panels: int) -> tuple[int, int]:
+    """(source, bytes of a gathered row): an odd number of cache lines, so that rows do not meet in the same sets.
+
+    Where rows in memory would, they are copied, if enough products are made of each.
+    """
+    size = 4 * windows.depth
+    if windows.in_memory:
+        if size % SAME_SETS or panels < COPY_PANELS or rows == 1:
+            return windows.source, 0
+        return parameters.ROWS_TO_COPY, size + LINE
+    lines = -(-size // LINE)
+    return windows.source, (lines | 1) * LINE
 
 
 def _float_values(context: LoweringContext, where: Operands, kernel: Kernel, windows: Windows) -> dict[str, Any]:

@@ -64,6 +64,26 @@ def row_tile(typing_context, vector, rows, columns, address):
     return kind(vector, rows, columns, types.int64), codegen
 
 
+@intrinsic(prefer_literal=True)
+def load_tile(typing_context, vector, rows, columns, address, row_stride):
+    """A tile from rows at `address`, `row_stride` bytes apart; a stride of 0 repeats one row."""
+    kind = _tile_type(vector, rows, columns)
+    if kind is None:
+        return None
+
+    def codegen(context, builder, sig, args):
+        vectors = []
+        for r in range(kind.rows):
+            row = builder.add(args[3], builder.mul(args[4], ir.Constant(_I64, r)))
+            vectors += [
+                load_value(builder, kind.vector.llvm, _at(builder, row, kind.vector.bytes * c))
+                for c in range(kind.columns)
+            ]
+        return _build(builder, kind, vectors)
+
+    return kind(vector, rows, columns, types.int64, types.int64), codegen
+
+
 @intrinsic
 def add_outer_product(typing_context, tile, a, row_stride, b):
     """tile[r, c] += (the float32 at a + r * row_stride) * (the vector c at b)."""
