@@ -52,6 +52,9 @@ def lower(context: LoweringContext) -> list[Call] | None:
     if is_float:
         params["low"], params["high"] = activation_range(context.attributes)
         family, block = "depthwise_f32", DEPTHWISE_F32
+        narrow = taps == (3, 3) and dilations[1] == 1 and strides[1] <= 2 and channels == in_channels
+        if narrow and find_kernel("depthwise_3x3", "float32"):
+            family = "depthwise_f32_3x3"
     else:
         scaling = requantization(context, 0, 1, channels)
         if scaling is None:
@@ -68,8 +71,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         family, block = "depthwise_i8", DEPTHWISE_I8
     params["bias"] = context.derived("bias", lambda: _padded(terms))
     params["weights"] = context.packed("depthwise", lambda: _padded(weights[0]))
-    repeated = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else 0
-    return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, repeated)]
+    scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else 64
+    return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, scratch)]
 
 
 def _quads(
