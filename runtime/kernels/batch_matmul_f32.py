@@ -59,12 +59,12 @@ def batch_matmul_kernel(rows_at_once, vectors):
                 pack_rows(rows_room, rows, p.a_row, p.a_column, count, depth)
                 rows, stride = rows_room, 4 * depth
             product(
+                p,
                 rows,
                 stride,
                 count,
                 packed,
                 bias,
-                depth,
                 p.output + 4 * ((batch * p.rows + first) * columns + panel * width),
                 4 * columns,
                 channels,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from runtime.kernels.abi import inline
 
 
-def line_copier(copy, fill):
-    """Device function copy_lines. copy(target, source, size) moves bytes, fill(target, size, value) sets them."""
+def line_copier(item_size, copy, fill):
+    """Device function copy_lines for elements of `item_size` bytes.
+
+    copy(target, source, size) moves bytes, fill(target, size, value) sets them.
+    """
 
     @inline
     def copy_lines(p, target, image, first, count):
         """`count` lines of `line_bytes` from line `first` on, which may lie outside, with `padding` around it."""
-        before, row = p.pad_w * p.in_c, p.in_w * p.in_c
+        before, row = p.pad_w * p.in_c * item_size, p.in_w * p.in_c * item_size
         inside = min(row, p.line_bytes - before)
         for y in range(first, first + count):
             if y < 0 or y >= p.in_h:

@@ -40,7 +40,7 @@ PREFETCH_STEPS = 4
 EVERY_ROW = 1 << 62
 
 gather_windows, gather_transposed_windows = window_gatherer(1, plain_copy, fill_bytes)
-copy_lines = line_copier(plain_copy, fill_bytes)
+copy_lines = line_copier(1, plain_copy, fill_bytes)
 
 
 @inline

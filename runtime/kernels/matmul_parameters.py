@@ -48,8 +48,30 @@ WINDOW_SLOTS = [
     *[f"pad_{axis}" for axis in "dhw"],  # before the first pixel
 ]
 
+# ROWS_OF_LINES: a block is `lines` lines of output, from lines of `line_bytes` of input.
+_LINES = [
+    "lines",
+    "lines_in",  # of input that those need
+    "line_blocks",  # of an image
+    "line_bytes",
+]
+
+# The depth is summed up in `passes` over pieces, see runtime.kernels.matmul_f32: int64 arrays.
+_PIECES = ["passes", "pass_ends", "piece_offsets", "piece_sizes"]
+
 MATMUL_F32 = ParameterBlock(
-    "MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "gathered_stride", "low", "high"], floats=["low", "high"]
+    "MATMUL_F32",
+    [
+        *_PRODUCT,
+        *WINDOW_SLOTS,
+        *_LINES,
+        "padding",
+        "gathered_stride",
+        *_PIECES,
+        "low",
+        "high",
+    ],
+    floats=["low", "high"],
 )
 
 # Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
@@ -76,11 +98,7 @@ MATMUL_TILES_I8 = ParameterBlock(
         "step_bytes",
         "step_offsets",  # int64 array: from a row's address to what each step reads
         "pairs_per_step",  # of the 16 pairs of rows that are requantized during the next product
-        # ROWS_OF_LINES: a block is `lines` lines of output, from lines of `line_bytes` of input.
-        "lines",
-        "lines_in",  # of input that those need
-        "line_blocks",  # of an image
-        "line_bytes",
+        *_LINES,
         "line_rows",  # rows from one line to the next
         "segments",  # runs of rows in a block: 1, on over all lines, or one for each line
         "segment_rows",
@@ -109,7 +127,7 @@ _BATCHED = [
     "b_column",
 ]
 
-BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", _BATCHED)
+BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", [*_BATCHED, *_PIECES])
 
 # One multiplier: `multipliers` and `shifts` repeat it for a whole panel.
 BATCH_MATMUL_I8 = ParameterBlock(

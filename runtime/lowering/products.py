@@ -14,6 +14,9 @@ from runtime.lowering.base import LoweringContext
 from runtime.lowering.panels import round_up
 from schema.ops.windows import along, pad_amounts
 
+BLOCK_ROWS = 96
+BLOCK_BYTES = (96 * 1024, 1024 * 1024)  # least and most of gathered rows, which stay in a second-level cache
+WEIGHTS_PER_BLOCK = 8  # weights that many times as large as the rows are worth more rows, for which they are read once
 WANTED_TILES = 8  # enough for a few workers to share evenly; tiles that share rows gather them again
 TILE_PRODUCTS = 1 << 16  # what makes taking a tile worth it
 
@@ -91,6 +94,11 @@ def matrix_of(context: LoweringContext, where: Operands) -> np.ndarray:
 def bias_of(context: LoweringContext, where: Operands, dtype: type, out: int) -> np.ndarray:
     bias = context.constant(where.bias)
     return np.zeros(out, dtype) if bias is None else bias.astype(dtype)
+
+
+def room(weights: int) -> int:
+    """How many bytes of gathered rows a block may have, for so many bytes of weights."""
+    return min(max(weights // WEIGHTS_PER_BLOCK, BLOCK_BYTES[0]), BLOCK_BYTES[1])
 
 
 def tiling(rows: int, most: int, groups: int, panels: int, products: int, step: int) -> tuple[int, int]:

@@ -116,6 +116,23 @@ def add_outer_dot_u8_s8(typing_context, tile, a, row_stride, b):
 
 
 @intrinsic
+def clamp_tile(typing_context, tile, low, high):
+    """All lanes not below `low` and not above `high`; NaN stays NaN."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        low, high = (splat_value(builder, kind.vector, bound) for bound in args[1:])
+        vectors = []
+        for i in range(kind.rows * kind.columns):
+            value = builder.extract_value(args[0], i)
+            value = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+            vectors.append(builder.select(builder.fcmp_ordered(">", value, high), high, value))
+        return _build(builder, kind, vectors)
+
+    return (tile(tile, tile.vector.dtype, tile.vector.dtype), codegen) if isinstance(tile, Tile) else None
+
+
+@intrinsic
 def store_tile(typing_context, tile, address, row_stride):
     """Store the rows of a tile, `row_stride` bytes apart."""
 
