@@ -9,11 +9,11 @@ from typing import Any
 from converter.quantize import observers
 from schema.errors import InputError
 
-METHODS = ("none", "int8", "float16")
-CALIBRATED = ("int8",)
+METHODS = ("none", "int8", "int16x8", "float16")
+CALIBRATED = ("int8", "int16x8")
 """Methods that need calibration data: those with integer activations."""
 DEFAULT_OBSERVER = "percentile"
-IO_DTYPES = {"int8": ("float32", "int8")}
+IO_DTYPES = {"int8": ("float32", "int8"), "int16x8": ("float32", "int16")}
 """What the inputs and outputs of a method's models can be, where there is a choice; the first is the default."""
 
 
@@ -73,7 +73,12 @@ class Options:
             raise InputError(f"io_dtype {self.io_dtype!r} needs {_named(methods)}")
 
 
-USERS = {"keep_float": ("int8", "float16"), "int16": ("int8",), "equalize": CALIBRATED, "bias_correction": CALIBRATED}
+USERS = {
+    "keep_float": (*CALIBRATED, "float16"),
+    "int16": ("int8",),
+    "equalize": CALIBRATED,
+    "bias_correction": CALIBRATED,
+}
 """Which methods an option is for."""
 
 

@@ -92,7 +92,7 @@ def test_calibration_takes_what_fit_takes(model, samples):
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"quantize": "int4"}, InputError, "int4.*none, int8, float16"),
+        ({"quantize": "int4"}, InputError, "int4.*none, int8, int16x8"),
         ({"io_dtype": "int16", "quantize": "int8"}, InputError, "int16"),
         ({"io_dtype": "int8"}, InputError, "needs quantize='int8'"),
         ({"calibration": np.zeros((2, 8, 8, 3))}, InputError, "quantize='int8'"),
