@@ -1,6 +1,6 @@
 """Attributes of ops: frozen dataclasses, each named and laid out as its table in xnn.fbs (a test compares them).
 
-Enums are their names ("SAME"), DTypes are numpy dtypes, vectors are tuples.
+Enums are their names ("SAME"), DTypes are numpy dtypes, vectors are tuples, indices of graphs are the graphs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from schema.errors import ShapeError
+from schema.graph import Graph
+
+NOTHING = Graph()
+"""Stands for a graph that is not given."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +251,22 @@ class DetectionPostprocessAttributes:
     h_scale: float = 1.0
     w_scale: float = 1.0
     regular: bool = False
+
+
+@dataclass(frozen=True)
+class IfAttributes:
+    """Both graphs take the operands behind the condition."""
+
+    then_branch: Graph = NOTHING
+    else_branch: Graph = NOTHING
+
+
+@dataclass(frozen=True)
+class WhileAttributes:
+    """Both graphs take all operands; the body gives as many."""
+
+    condition: Graph = NOTHING
+    body: Graph = NOTHING
 
 
 def activation_range(attributes) -> tuple[float, float]:

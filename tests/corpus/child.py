@@ -23,6 +23,7 @@ from tests.corpus import models
 
 SECONDS = 60  # for one file, on a machine that does other things as well
 MEMORY_LIMIT = 8 << 20  # bytes that the tensors of a run may take
+ITERATION_LIMIT = 200  # of the loops of a run
 ADDRESS_SPACE = 2 << 30  # beyond what the process has when it starts
 INPUT_BYTES = 1 << 20  # models whose inputs are declared larger are not run: it is the caller who makes inputs
 
@@ -45,7 +46,7 @@ def inputs_of(model: runtime.Model, unknown: int = 2) -> list[np.ndarray] | None
 def attempt(data: bytes) -> str:
     """What became of one file: "ran", "refused: ..." by the loader, "stopped: ..." by the engine."""
     try:
-        model = runtime.load(data, threads=1, memory_limit=MEMORY_LIMIT)
+        model = runtime.load(data, threads=1, memory_limit=MEMORY_LIMIT, iteration_limit=ITERATION_LIMIT)
     except XnnError as error:
         return f"refused: {type(error).__name__}: {error}"
     try:

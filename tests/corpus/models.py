@@ -10,6 +10,7 @@ import numpy as np
 from schema import Graph, Model, Node, Quantization, Tensor, ops, write
 from schema.ops import attributes as a
 from schema.ops.elementwise import Binary, Comparison, Unary
+from tests.support import control_flow
 
 SEED = 20
 INT8 = np.dtype(np.int8)
@@ -255,12 +256,21 @@ def _networks(rng: np.random.Generator) -> Iterator[Graph]:
     yield Graph(nodes, [count], ["count"], [real], ["steps"], "serving")
 
 
+def _control_flow() -> Iterator[Graph]:
+    yield control_flow.branching()
+    yield control_flow.looping()
+    yield control_flow.looping(3, control_flow.growing())
+    yield control_flow.looping(3, shape=(2,))
+    yield control_flow.nested(3)
+    yield control_flow.counter(1.0)
+
+
 def graphs() -> list[Graph]:
     """All of them, each call anew."""
     rng = np.random.default_rng(SEED)
     return [
         *_movement(), *_arithmetic(), *_simple(), *_selection(rng), *_linear(rng), *_recurrent(rng), *_int8(rng),
-        *_int16(rng), *_networks(rng),
+        *_int16(rng), *_networks(rng), *_control_flow(),
     ]  # fmt: skip
 
 
