@@ -18,6 +18,7 @@ from schema.graph import Graph, Node, Tensor
 from schema.quantization import Quantization
 
 SMALLEST_SCALE = 1e-9  # products of two scales stay normal float32 numbers
+HEADROOM = 2.0  # of int16 over the values seen: one of 16 bits, so that larger ones are not cut
 COARSER = 1.5  # how much wider a range may become to spare requantizing; costs log2(1.5) = 0.6 bit
 
 Range = tuple[float, float]
@@ -38,6 +39,11 @@ def parameters(low: float, high: float, dtype: np.dtype) -> Quantization:
     scale = np.float32(max((high - low) / (most - least), SMALLEST_SCALE))
     zero_point = int(np.clip(np.rint(least - low / float(scale)), least, most))
     return Quantization(scale, zero_point)
+
+
+def with_headroom(low: float, high: float, dtype: np.dtype) -> Quantization:
+    """Of an activation that took values from low to high."""
+    return parameters(low, high, dtype) if dtype == INT8 else parameters(HEADROOM * low, HEADROOM * high, dtype)
 
 
 def representable(quantization: Quantization, dtype: np.dtype) -> Range:
@@ -74,7 +80,7 @@ class Group:
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def quantization(self) -> Quantization:
-        return self.fixed or parameters(self.low, self.high, self.dtype)
+        return self.fixed or with_headroom(self.low, self.high, self.dtype)
 
 
 class ActivationScales:
@@ -104,7 +110,7 @@ class ActivationScales:
     def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization:
         """Parameters of a tensor in that dtype. Those that no such node touches have those of their range."""
         group = self._groups.get((tensor, dtype))
-        return parameters(*self._ranges[tensor, dtype], dtype) if group is None else self._final[id(group)]
+        return with_headroom(*self._ranges[tensor, dtype], dtype) if group is None else self._final[id(group)]
 
     def into(self, node: Node) -> Quantization | None:
         """What all data inputs of a node with shared scales must have, None for other nodes."""
