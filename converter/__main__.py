@@ -22,7 +22,7 @@ EXAMPLES = """examples:
   python -m converter saved_model/ out.xnn --quantize int16x8 --calibration calib.npz
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --keep-float 'head/*' --int16 stem
   python -m converter model.h5 out.xnn --custom-objects my_package.layers
-  python -m converter saved_model/ out.xnn --signature serve --quantize float16
+  python -m converter saved_model/ out.xnn --signature serve --quantize int8-weights
   python -m converter model.tflite out.xnn
 
 calibration files hold some hundred typical samples on axis 0: a .npy for one input, a .npz with one array for each
@@ -48,8 +48,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--quantize",
         choices=METHODS,
         default="none",
-        help="int8 and int16x8 (int16 activations, int8 weights) need --calibration; float16 halves the weights; "
-        "default: as the source is",
+        help="int8 and int16x8 (int16 activations, int8 weights) need --calibration; int8-weights stores a quarter of "
+        "the weights' bytes and float16 half of them, both compute in float32; default: as the source is",
     )
     add("--calibration", metavar="FILE", help=".npy or .npz file of samples that ranges are taken from")
     add("--observer", choices=OBSERVERS, default=DEFAULT_OBSERVER, help="how int8 ranges are taken")

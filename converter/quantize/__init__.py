@@ -1,7 +1,7 @@
 """Post-training quantization of a float graph, after the passes and before the file is written.
 
 `quantize(graph, Options("int8"), calibration)` gives int8 with the integer semantics of `schema/ops`, "int16x8" int16
-activations; `quantize(graph, Options("float16"))` stores weights as float16. TensorFlow is not needed.
+activations; "int8-weights" and "float16" store weights in fewer bits and compute in float32. TensorFlow is not needed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import Scales
 from converter.quantize.scales import ActivationScales, representable
+from converter.quantize.weight_only import store_int8
 from schema import inference
 from schema.errors import CalibrationError, InputError
-from schema.graph import Graph, Node
+from schema.graph import Graph, Node, Tensor
 
 __all__ = ["Options", "Progress", "Report", "Row", "load", "quantize"]
+
+STORAGE = {"float16": (store_float16, "float16"), "int8-weights": (store_int8, "int8")}
+"""Methods that change what is stored, not what is computed: how, and the dtype of what they store."""
 
 
 def quantize(graph: Graph, options: Options, calibration: Any = None, progress: Progress | None = None) -> Report:
@@ -35,8 +39,8 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
     Raises InputError for data that the method has no use for, CalibrationError for data that does not fit the inputs.
     """
     options.check_calibration(calibration)
-    if options.method == "float16":
-        return _quantize_float16(graph, options)
+    if options.method in STORAGE:
+        return _store(graph, options)
     if options.calibrated:
         return _quantize_integers(graph, calibration, options, progress)
     raise InputError(f"quantize is {options.method!r}: there is nothing to do")
@@ -83,15 +87,23 @@ def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, n
     return Row(layer_name(node), node.op, str(rule.dtype), weight_scale, clusters, output)
 
 
-def _quantize_float16(graph: Graph, options: Options) -> Report:
-    changed, kept = store_float16(graph, kept_nodes(graph, options))
+def _store(graph: Graph, options: Options) -> Report:
+    """Constants in fewer bits; the graph computes with float32 as before."""
+    store, dtype = STORAGE[options.method]
+    changed, kept = store(graph, kept_nodes(graph, options))
     reasons = {k.tensor: k.reason for k in kept}
     rows = []
     for node in graph.nodes:
         stored = [t for t in node.inputs if t in changed or t in reasons]
         if stored:
             reason = "; ".join(f"'{t.name}' stays float32: {reasons[t]}" for t in stored if t in reasons)
-            rows.append(Row(layer_name(node), node.op, "float32", reason=reason))
-    return Report(
-        "float16", rows=rows, notes=[f"{len(changed)} constants stored as float16, {len(kept)} kept as float32"]
-    )
+            rows.append(Row(layer_name(node), node.op, "float32", _weight_scale(stored), reason=reason))
+    notes = [f"{len(changed)} constants stored as {dtype}, {len(kept)} kept as float32"]
+    return Report(options.method, rows=rows, notes=notes)
+
+
+def _weight_scale(tensors: list[Tensor]) -> tuple[float, float] | None:
+    """(smallest, largest) of the constants that are stored as integers."""
+    constants = [t.constant for t in tensors if t.constant is not None]
+    scales = [c.channel_scale for c in constants if c.channel_scale is not None and c.values.dtype.kind == "i"]
+    return (float(min(s.min() for s in scales)), float(max(s.max() for s in scales))) if scales else None

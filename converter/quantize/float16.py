@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from converter.quantize.report import Kept
 from schema.graph import Graph, Node, Tensor
 
 SMALLEST_SIZE = 32  # elements: below that nothing is saved that matters
 SMALLEST = float(np.finfo(np.float16).tiny)  # of normal float16 numbers
 LARGEST = float(np.finfo(np.float16).max)
 FLOAT32 = np.dtype(np.float32)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A tensor that stays float32, and why."""
-
-    tensor: Tensor
-    reason: str
 
 
 def store_float16(graph: Graph, kept_nodes: Mapping[Node, str]) -> tuple[list[Tensor], list[Kept]]:

@@ -9,7 +9,7 @@ from typing import Any
 from converter.quantize import observers
 from schema.errors import InputError
 
-METHODS = ("none", "int8", "int16x8", "float16")
+METHODS = ("none", "int8", "int16x8", "int8-weights", "float16")
 CALIBRATED = ("int8", "int16x8")
 """Methods that need calibration data: those with integer activations."""
 DEFAULT_OBSERVER = "percentile"
@@ -74,7 +74,7 @@ class Options:
 
 
 USERS = {
-    "keep_float": (*CALIBRATED, "float16"),
+    "keep_float": (*CALIBRATED, "int8-weights", "float16"),
     "int16": ("int8",),
     "equalize": CALIBRATED,
     "bias_correction": CALIBRATED,

@@ -63,7 +63,7 @@ def quantize_linear(
     hardly count. dtype: of the activations.
     """
     assert weights.constant is not None
-    channels = _clustered(weights.constant, axis) or _per_channel(weights.value, axis, moments)
+    channels = clustered(weights.constant, axis) or per_channel(weights.value, axis, moments)
     # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
     channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
     real_bias = None if bias is None else bias.value.astype(np.float64)
@@ -94,8 +94,8 @@ def _to_int8(real: np.ndarray, scale: np.ndarray, axis: int) -> np.ndarray:
     return np.clip(round_half_away(ratio), -LIMIT, LIMIT).astype(np.int8)
 
 
-def _per_channel(real: np.ndarray, axis: int, moments: Moments | None) -> Channels:
-    """Each channel's largest magnitude becomes 127."""
+def per_channel(real: np.ndarray, axis: int, moments: Moments | None = None) -> Channels:
+    """Each channel's largest magnitude becomes 127. moments: of what the weights meet, to round them by."""
     largest = np.abs(real).max(axis=_others(axis, real.ndim), initial=0).astype(np.float64)
     # Below that the float32 quotient would not be a normal number: such weights are zero.
     scale = np.where(largest > LIMIT * 1e-30, largest / LIMIT, 1.0)
@@ -113,7 +113,7 @@ def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.nd
         channels.base[chosen] = integers * _along(channels.sign[raised], axis, real.ndim)
 
 
-def _clustered(constant: Constant, axis: int) -> Channels | None:
+def clustered(constant: Constant, axis: int) -> Channels | None:
     """The base values of a clustered kernel by one scale, integers as they are; None for other kernels."""
     values = np.asarray(constant.values)
     if constant.channel_scale is not None and constant.axis != axis:

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+import runtime
+import schema
+from converter.quantize import Options, quantize
+from schema import evaluate
+from schema.ops.attributes import BatchMatMulAttributes, Conv3DAttributes
+from tests.support.float_graphs import Builder, clustered
+
+
+def network():
+    builder = Builder()
+    x = builder.input("x", None, 8, 8, 16)
+    y = builder.depthwise(builder.conv(x, 32, name="conv"), 1, 3, name="depthwise", activation="RELU")
+    y = builder.node("MEAN", y, builder.constant([1, 2], np.int32), name="pool")
+    return builder.end(builder.dense(builder.dense(y, 60, name="dense"), 4, name="few"))
+
+
+def size(graph):
+    return len(schema.write(schema.Model([graph])))
+
+
+def test_weights_are_a_quarter_and_nothing_else_changes(rng):
+    graph, data = network(), rng.normal(0, 1, (16, 8, 8, 16)).astype(np.float32)
+    whole, weights = size(graph), sum(node.inputs[1].value.nbytes for node in graph.nodes if node.name != "pool")
+    ops = [node.op for node in graph.nodes]
+    (expected,) = evaluate.run(graph, [data])
+    kernel = graph.nodes[0].inputs[1].value
+    report = quantize(graph, Options("int8-weights"))
+    assert [node.op for node in graph.nodes] == ops
+    assert size(graph) < whole - 0.7 * weights
+    stored = graph.nodes[0].inputs[1]
+    assert (stored.dtype, stored.constant.values.dtype, stored.quantization) == (np.float32, np.int8, None)
+    np.testing.assert_array_equal(np.abs(stored.constant.values).max((1, 2, 3)), 127)  # each channel's whole range
+    step = stored.constant.channel_scale[:, None, None, None]
+    assert (np.abs(stored.value - kernel) <= 0.5001 * step).all()
+    assert graph.nodes[1].inputs[1].constant.axis == 3
+    found = runtime.load(schema.write(schema.Model([graph])))(data)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, evaluate.run(graph, [data])[0], rtol=1e-4, atol=1e-5)
+    assert 10 * np.log10(np.var(expected) / np.mean((expected - found) ** 2)) > 35
+    assert "3 constants stored as int8, 1 kept as float32" in str(report)
+
+
+def test_few_weights_and_layers_that_are_kept_stay_float(rng):
+    graph = network()
+    rows = quantize(graph, Options("int8-weights", keep_float="dense")).rows
+    reasons = {row.layer: row.reason for row in rows}
+    assert list(reasons) == ["conv", "depthwise", "dense", "few"]
+    assert reasons["conv"] == reasons["depthwise"] == ""
+    assert "240 weights are too few" in reasons["few"]
+    assert "keep_float names it ('dense')" in reasons["dense"]
+    kinds = {node.name: node.inputs[1].constant.values.dtype for node in graph.nodes if node.name in reasons}
+    assert kinds["dense"] == np.float32
+    assert kinds["conv"] == np.int8
+    scale = graph.nodes[0].inputs[1].constant.channel_scale
+    assert rows[0].weight_scale == (scale.min(), scale.max())
+
+
+def test_clustered_pruned_and_narrow_weights(rng):
+    builder = Builder()
+    x = builder.input("x", None, 64)
+    kernel = clustered(rng.normal(0, 1, (64, 64)), 16)
+    pruned = builder.constant(np.where(rng.random((64, 64)) < 0.7, 0, rng.normal(0, 1, (64, 64))))
+    half = schema.Tensor("half", np.float32)
+    half.set_constant(schema.Constant(rng.normal(0, 1, (64, 64)).astype(np.float16)))
+    y = x
+    for name, weights in (("clustered", kernel), ("pruned", pruned), ("half", half)):
+        y = builder.node("FULLY_CONNECTED", y, weights, None, name=name)
+    graph, zeros = builder.end(y), pruned.value == 0
+    values = kernel.value
+    reasons = {row.layer: row.reason for row in quantize(graph, Options("int8-weights")).rows}
+    assert "few distinct values" in reasons["clustered"]
+    assert list(reasons) == ["clustered", "pruned"]
+    np.testing.assert_array_equal(kernel.value, values)
+    assert (pruned.value[zeros] == 0).all()
+    assert half.constant.values.dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attributes", "axis"),
+    [
+        ("CONV_3D", [(1, 4, 4, 4, 8), (2, 2, 2, 8, 16), None], Conv3DAttributes(), 4),
+        ("BATCH_MATMUL", [(2, 3, 16), (2, 16, 24)], BatchMatMulAttributes(), 2),
+        ("BATCH_MATMUL", [(2, 3, 16), (2, 24, 16)], BatchMatMulAttributes(adj_y=True), 1),
+        ("GATHER", [(40, 16), None], None, 0),
+    ],
+)
+def test_where_the_output_channels_are(op, operands, attributes, axis, rng):
+    builder = Builder()
+    weights = builder.constant(rng.normal(0, 1, operands[op != "GATHER"]))
+    if op == "GATHER":
+        inputs = [weights, builder.input("tokens", None, dtype=np.int32)]
+        data = np.arange(40, dtype=np.int32)
+    else:
+        inputs = [builder.input("x", *operands[0]), weights, *operands[2:]]
+        data = rng.normal(0, 1, operands[0]).astype(np.float32)
+    graph = builder.end(builder.node(op, *inputs, attributes=attributes))
+    (expected,) = evaluate.run(graph, [data])
+    quantize(graph, Options("int8-weights"))
+    assert (weights.constant.values.dtype, weights.constant.axis) == (np.int8, axis)
+    (found,) = evaluate.run(graph, [data])
+    assert 10 * np.log10(np.var(expected) / np.mean((expected - found) ** 2)) > 35
