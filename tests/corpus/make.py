@@ -13,12 +13,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.corpus import binary, mutations, tables
+from tests.corpus import binary, graphs, mutations, tables
 
 
 def broken() -> dict[str, tuple[bytes, str]]:
     """name -> (file, what the FormatError must say)."""
-    return binary.cases() | tables.CASES
+    return binary.cases() | tables.CASES | graphs.CASES
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -79,6 +79,8 @@ def _constant(graph: Graph, draw: random.Random) -> None:
         place = draw.randrange(values.size)
         if values.dtype.kind == "f":
             values.reshape(-1)[place] = draw.choice(REALS)
+        elif values.dtype.kind == "b":
+            values.reshape(-1)[place] ^= True
         else:
             info = np.iinfo(values.dtype)
             values.reshape(-1)[place] = max(info.min, min(draw.choice(INTEGERS), info.max))
