@@ -72,6 +72,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         default=[],
         help="layers of an int8 model whose activations are int16",
     )
+    add("--equalize", action="store_true", help="scale channels across layers where that helps (int8, int16x8)")
+    add("--bias-correction", action="store_true", help="make up for shifted means where that helps (int8, int16x8)")
     add("--signature", metavar="NAME", help="the source's signature (default: serving_default, or the only one)")
     add(
         "--custom-objects",
@@ -98,6 +100,8 @@ def run(options: argparse.Namespace) -> None:
         observer=options.observer,
         keep_float=",".join(options.keep_float),
         int16=",".join(options.int16),
+        equalize=options.equalize,
+        bias_correction=options.bias_correction,
     )
     target = result.save(options.output)
     if options.explain:

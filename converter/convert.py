@@ -47,6 +47,8 @@ def convert(
     observer: str = DEFAULT_OBSERVER,
     keep_float: str | Sequence[str] = (),
     int16: str | Sequence[str] = (),
+    equalize: bool = False,
+    bias_correction: bool = False,
 ) -> Result:
     """Convert a model.
 
@@ -63,11 +65,13 @@ def convert(
     observer: how int8 ranges are taken from the calibration data: "minmax", "percentile" or "entropy".
     keep_float: patterns of layer names, as of fnmatch, that are not quantized: "conv1", "block?/*", ("stem", "*_dw").
     int16: patterns of layers of an int8 model that have int16 activations.
+    equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
+        shifted means in the biases. Both are kept only where the calibration data shows that they help.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
     """
-    options = Options(quantize, observer, io_dtype, keep_float, int16)
+    options = Options(quantize, observer, io_dtype, keep_float, int16, equalize, bias_correction)
     options.check_calibration(calibration)
     with progress.shown() as display:
         with display.stage("reading the model"):

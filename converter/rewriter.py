@@ -198,6 +198,14 @@ class Rewriter:
             nodes.append(node)
 
 
+def copy(graph: Graph) -> Graph:
+    """The graph with nodes of its own, so that rewriting it leaves the original as it is. Tensors are shared."""
+    nodes = [Node(n.op, list(n.inputs), list(n.outputs), n.attributes, n.name) for n in graph.nodes]
+    return Graph(
+        nodes, list(graph.inputs), list(graph.input_names), list(graph.outputs), list(graph.output_names), graph.name
+    )
+
+
 def _is_small(tensor: Tensor) -> bool:
     """Shapes, axes and paddings are; weights are not: no op's type depends on their values."""
     return tensor.constant is not None and np.size(tensor.constant.values) <= FOLD_LIMIT

@@ -3,7 +3,7 @@
 Layers with a large error of their own are candidates; those that only inherit errors are not. Each candidate is then
 quantized alone, everything else being float: what that does to the model's outputs says which candidates matter. The
 ones that do most are kept in float or int16, the worst one, two, four and eight of them, and the model is quantized
-again each time.
+again each time; so it is with equalization and bias correction, which cost nothing when the model runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from converter import quantize as quantization
-from converter.debug.probes import copy, isolated
+from converter.debug.probes import isolated
 from converter.quantize import Options
 from converter.quantize.calibration import Batch
 from converter.quantize.measure import Reference
 from converter.quantize.options import USERS
 from converter.quantize.samples import count
 from converter.report import table
+from converter.rewriter import copy
 from schema.graph import Graph
 
 CANDIDATES = 24  # layers that are tried alone
@@ -112,6 +113,7 @@ class Adviser:
         for name in ("int16", "keep_float"):
             trials += self._growing(name, worst)
         trials.sort(key=lambda trial: len(trial.options.keep_float) + len(trial.options.int16))
+        trials.insert(0, self._try(replace(self._options, equalize=True, bias_correction=True)))
         if self._options.method == "int8":
             trials.append(self._try(replace(self._options, method="int16x8", int16=())))
         return Advice(self._baseline, trials, alone)

@@ -11,7 +11,7 @@ from converter import quantize as quantization
 from converter.convert import describe
 from converter.debug.advice import Adviser
 from converter.debug.comparison import Comparison, Row
-from converter.debug.probes import Probed, Tap, copy, in_parts, probe
+from converter.debug.probes import Probed, Tap, in_parts, probe
 from converter.integers import computes_integers
 from converter.passes import manager
 from converter.quantize import Options
@@ -22,6 +22,7 @@ from converter.quantize.measure import Reference
 from converter.quantize.observation import MEMORY
 from converter.quantize.options import CALIBRATED, DEFAULT_OBSERVER
 from converter.quantize.samples import count, hold
+from converter.rewriter import copy
 from schema import inference
 from schema.errors import InputError
 from schema.graph import Tensor

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from converter.quantize.layers import layer_name
+from converter.quantize.matching import matched
+from converter.rewriter import copy
 from schema.graph import Graph, Node, Tensor
 from schema.ops.attributes import DTypeAttributes
 
@@ -47,26 +49,6 @@ class Probed:
 
     graph: Graph
     taps: list[Tap]
-
-
-def copy(graph: Graph) -> Graph:
-    """The graph with nodes of its own, so that rewriting it leaves the original as it is. Tensors are shared."""
-    nodes = [Node(n.op, list(n.inputs), list(n.outputs), n.attributes, n.name) for n in graph.nodes]
-    return Graph(
-        nodes, list(graph.inputs), list(graph.input_names), list(graph.outputs), list(graph.output_names), graph.name
-    )
-
-
-def matched(real: Graph, quantized: Graph) -> Iterator[tuple[Node, Node]]:
-    """(float node, its quantized form), in order. What is left over are conversions between the two."""
-    candidates = iter(quantized.nodes)
-    for node in real.nodes:
-        for candidate in candidates:
-            if (candidate.op, candidate.name) == (node.op, node.name):
-                yield node, candidate
-                break
-        else:
-            raise AssertionError(f"{node} is not in the quantized graph")
 
 
 def probe(real: Graph, quantized: Graph) -> Probed:

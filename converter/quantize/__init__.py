@@ -16,6 +16,7 @@ from converter.quantize.layers import kept_nodes, layer_name, wanted
 from converter.quantize.observation import Progress, batch_size, derive, linear_nodes, observe, to_observe
 from converter.quantize.options import Options
 from converter.quantize.placement import Placement, place
+from converter.quantize.refine import refined
 from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import Scales
@@ -41,6 +42,8 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
     options.check_calibration(calibration)
     if options.method in STORAGE:
         return _store(graph, options)
+    if options.equalize or options.bias_correction:
+        return refined(graph, options, calibration, lambda g, o, data: _quantize_integers(g, data, o, progress))
     if options.calibrated:
         return _quantize_integers(graph, calibration, options, progress)
     raise InputError(f"quantize is {options.method!r}: there is nothing to do")

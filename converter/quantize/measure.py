@@ -9,7 +9,7 @@ import numpy as np
 from converter.quantize.calibration import Batch
 from converter.quantize.execution import Execution
 from converter.quantize.fidelity import Fidelity
-from schema.fixedpoint import dequantize
+from schema.fixedpoint import dequantize, quantize
 from schema.graph import Graph
 
 
@@ -22,7 +22,7 @@ class Reference:
         self._expected = list(_outputs(graph, batches))
 
     def fidelities(self, graph: Graph) -> dict[str, Fidelity]:
-        """Of each output of real numbers of a graph with the same float32 inputs, by name."""
+        """Of each output of real numbers of a graph with the same inputs, in float32 or quantized, by name."""
         first = zip(self._names, self._expected[0], strict=True)
         found = {name: Fidelity() for name, array in first if array.dtype.kind == "f"}
         for expected, arrays in zip(self._expected, _outputs(graph, self._batches), strict=True):
@@ -36,10 +36,18 @@ class Reference:
         return min((fidelity.snr for fidelity in self.fidelities(graph).values()), default=float("inf"))
 
 
+def as_inputs(graph: Graph, batch: Batch) -> Batch:
+    """A batch of a float graph's inputs as a quantized graph takes them."""
+    return [
+        array if tensor.quantization is None else quantize(array, tensor.quantization, tensor.dtype)
+        for tensor, array in zip(graph.inputs, batch, strict=True)
+    ]
+
+
 def _outputs(graph: Graph, batches: Sequence[Batch]) -> Iterator[list[np.ndarray]]:
     execution = Execution(graph, graph.outputs)
     for batch in batches:
-        arrays = execution(batch)
+        arrays = execution(as_inputs(graph, batch))
         yield [
             array if tensor.quantization is None else dequantize(array, tensor.quantization)
             for tensor, array in zip(graph.outputs, arrays, strict=True)

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from converter.debug.probes import copy, in_parts, isolated, matched, probe
+from converter.debug.probes import in_parts, isolated, probe
 from converter.quantize import Options, quantize
+from converter.quantize.matching import matched
+from converter.rewriter import copy
 from schema import Graph, evaluate, inference
 from schema.fixedpoint import dequantize
 from schema.fixedpoint import quantize as to_integers
