@@ -19,12 +19,12 @@ from converter.quantize.calibration import Batch
 from converter.quantize.execution import Execution
 from converter.quantize.matching import matched
 from converter.quantize.measure import as_inputs
+from converter.quantize.weights import BIASES
 from schema.fixedpoint import dequantize, round_half_away
 from schema.graph import Graph, Node, Tensor
 from schema.quantization import Quantization
 
 FLOAT32 = np.dtype(np.float32)
-BIAS = {1: np.dtype(np.int32), 2: np.dtype(np.int64)}  # by the size of an activation
 
 
 def correctable(real: Graph, quantized: Graph) -> dict[Node, Node]:
@@ -125,15 +125,12 @@ def _add_to_bias(node: Node, shift: np.ndarray) -> None:
     """shift: in real numbers, (channels,)."""
     operands = LINEAR[node.op]
     x, weights, bias = node.inputs[operands.x], node.inputs[operands.weights], bias_of(node)
-    dtype: np.dtype
     if bias is None:
-        scale = x.quantization.scale * weights.quantization.scale
-        scale = np.broadcast_to(scale, shift.shape)
-        name, before, dtype = f"{node.name}/bias", np.zeros(shift.size, np.int64), BIAS[x.dtype.itemsize]
-    else:
-        scale, name, before, dtype = bias.quantization.scale, bias.name, bias.value.astype(np.int64), bias.dtype
+        scale = np.broadcast_to(x.quantization.scale * weights.quantization.scale, shift.shape)
+        bias = Tensor.from_array(f"{node.name}/bias", np.zeros(shift.size, BIASES[x.dtype][0]), Quantization(scale))
+    scale = bias.quantization.scale
     steps = round_half_away(shift / scale.astype(np.float64)).astype(np.int64)
-    limit = 2 ** (8 * dtype.itemsize - 1) - 1
-    after = np.clip(before + steps, -limit, limit)
-    corrected = Tensor.from_array(name, after.astype(dtype), Quantization(scale, 0, 0))
+    limit = 2 ** (8 * bias.dtype.itemsize - 1) - 1
+    after = np.clip(bias.value + steps, -limit, limit)
+    corrected = Tensor.from_array(bias.name, after.astype(bias.dtype), bias.quantization)
     node.inputs = [*node.inputs[: operands.bias], *[None] * (operands.bias - len(node.inputs)), corrected]
