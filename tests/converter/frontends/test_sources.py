@@ -341,6 +341,18 @@ def test_unrolled_recurrence_converts(keras, rng):
     compare(evaluate.run(frontends.read(model), [x]), outputs(model, [x]), 1e-6)
 
 
+def test_layers_whose_ops_are_in_functions_of_their_own(tmp_path):
+    """As grouped convolutions are, which Keras 3 compiles."""
+    import keras
+
+    x = keras.Input((6, 6, 4), name="image")
+    y = keras.layers.Conv2D(8, 3, groups=2, name="grouped")(keras.layers.Conv2D(4, 3, name="plain")(x))
+    keras.Model(x, keras.layers.ReLU(name="last")(y), name="net").export(str(tmp_path / "net"), verbose=False)
+    graph = frontends.read(tmp_path / "net")
+    assert {node.name for node in graph.nodes} == {"plain", "grouped", "last"}
+    assert graph.output_names == ["last"]
+
+
 def test_strings_are_refused():
     import tensorflow as tf
 
