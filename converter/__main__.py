@@ -51,7 +51,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         help="int8 and int16x8 (int16 activations, int8 weights) need --calibration; int8-weights stores a quarter of "
         "the weights' bytes and float16 half of them, both compute in float32; default: as the source is",
     )
-    add("--calibration", metavar="FILE", help=".npy or .npz file of samples that ranges are taken from")
+    add(
+        "--calibration",
+        metavar="FILE",
+        help=".npy or .npz file of typical samples: ranges and weights are chosen to suit it",
+    )
     add("--observer", choices=OBSERVERS, default=DEFAULT_OBSERVER, help="how int8 ranges are taken")
     add(
         "--io-dtype",

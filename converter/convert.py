@@ -55,7 +55,8 @@ def convert(
     source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras, an .h5 or a
         .tflite file (or the bytes of the last).
     quantize: "none" (as the source is), "int8" (needs calibration), "int16x8" (so does that, with int16 activations),
-        "int8-weights" (weights are stored as int8, everything computed in float32) or "float16" (weights).
+        "int8-weights" (weights are stored as int8, everything computed in float32; calibration makes it more accurate)
+        or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
         such as a tf.data.Dataset.
     signature: of a SavedModel or a .tflite file, by default "serving_default" or the only one.

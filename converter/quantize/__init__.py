@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from converter.quantize.calibration import Batches, load
-from converter.quantize.float16 import store_float16
-from converter.quantize.layers import kept_nodes, layer_name, wanted
+from converter.quantize.layers import layer_name, wanted
 from converter.quantize.observation import Progress, batch_size, derive, linear_nodes, observe, to_observe
 from converter.quantize.options import Options
 from converter.quantize.placement import Placement, place
@@ -21,15 +20,12 @@ from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import Scales
 from converter.quantize.scales import ActivationScales, representable
-from converter.quantize.weight_only import store_int8
+from converter.quantize.storage import STORED, store
 from schema import inference
 from schema.errors import CalibrationError, InputError
-from schema.graph import Graph, Node, Tensor
+from schema.graph import Graph, Node
 
 __all__ = ["Options", "Progress", "Report", "Row", "load", "quantize"]
-
-STORAGE = {"float16": (store_float16, "float16"), "int8-weights": (store_int8, "int8")}
-"""Methods that change what is stored, not what is computed: how, and the dtype of what they store."""
 
 
 def quantize(graph: Graph, options: Options, calibration: Any = None, progress: Progress | None = None) -> Report:
@@ -40,8 +36,8 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
     Raises InputError for data that the method has no use for, CalibrationError for data that does not fit the inputs.
     """
     options.check_calibration(calibration)
-    if options.method in STORAGE:
-        return _store(graph, options)
+    if options.method in STORED:
+        return store(graph, options, calibration, progress)
     if options.equalize or options.bias_correction:
         return refined(graph, options, calibration, lambda g, o, data: _quantize_integers(g, data, o, progress))
     if options.calibrated:
@@ -88,25 +84,3 @@ def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, n
     indices = rule.scales is Scales.INDICES
     output = None if indices else representable(scales.of(node.outputs[0], rule.dtype), rule.dtype)
     return Row(layer_name(node), node.op, str(rule.dtype), weight_scale, clusters, output)
-
-
-def _store(graph: Graph, options: Options) -> Report:
-    """Constants in fewer bits; the graph computes with float32 as before."""
-    store, dtype = STORAGE[options.method]
-    changed, kept = store(graph, kept_nodes(graph, options))
-    reasons = {k.tensor: k.reason for k in kept}
-    rows = []
-    for node in graph.nodes:
-        stored = [t for t in node.inputs if t in changed or t in reasons]
-        if stored:
-            reason = "; ".join(f"'{t.name}' stays float32: {reasons[t]}" for t in stored if t in reasons)
-            rows.append(Row(layer_name(node), node.op, "float32", _weight_scale(stored), reason=reason))
-    notes = [f"{len(changed)} constants stored as {dtype}, {len(kept)} kept as float32"]
-    return Report(options.method, rows=rows, notes=notes)
-
-
-def _weight_scale(tensors: list[Tensor]) -> tuple[float, float] | None:
-    """(smallest, largest) of the constants that are stored as integers."""
-    constants = [t.constant for t in tensors if t.constant is not None]
-    scales = [c.channel_scale for c in constants if c.channel_scale is not None and c.values.dtype.kind == "i"]
-    return (float(min(s.min() for s in scales)), float(max(s.max() for s in scales))) if scales else None

@@ -1,8 +1,7 @@
-"""Weights stored as int8 with a scale for each output channel, and computed with as float32: a quarter of the bytes,
-without calibration data.
+"""Weights stored as int8 with a scale for each output channel, and computed with as float32: a quarter of the bytes.
 
-Activations stay float32, so that only the weights' rounding is lost. It is what TFLite calls dynamic range, but for
-its rounding of activations as they run.
+Activations stay float32, so that only the weights' rounding is lost, and no calibration data is needed; with some,
+weights are rounded to suit it. It is what TFLite calls dynamic range, but for its rounding of activations as they run.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from converter.quantize import matrices
+from converter.quantize.moments import Moments
 from converter.quantize.report import Kept
+from converter.quantize.rounding import mean_error
 from converter.quantize.weights import clustered, per_channel
 from schema.graph import Constant, Graph, Node, Tensor
 
@@ -43,12 +45,36 @@ def weights_of(node: Node) -> dict[Tensor, int]:
     return {t: axis for t, axis in inputs if t is not None and t.is_constant and t.dtype == FLOAT32}
 
 
-def store_int8(graph: Graph, kept_nodes: Mapping[Node, str]) -> tuple[list[Tensor], list[Kept]]:
-    """Store weights as int8. Returns (changed, kept). kept_nodes: whose weights stay float32, and why."""
+def calibrated_nodes(graph: Graph, kept_nodes: Mapping[Node, str]) -> list[Node]:
+    """Nodes whose weights can be rounded to suit their inputs: each with a bias of its own, which takes on what is left
+    of the errors' mean.
+    """
+    readers: dict[Tensor, list[Node]] = {}
+    for node in graph.nodes:
+        for tensor in node.inputs:
+            if tensor is not None and tensor.is_constant:
+                readers.setdefault(tensor, []).append(node)
+    return [
+        node
+        for node in graph.nodes
+        if node.op in matrices.OPS and node not in kept_nodes and len(node.inputs) > 2 and weights_of(node)
+        if node.inputs[2] is not None and all(readers.get(tensor) == [node] for tensor in node.inputs[1:3] if tensor)
+    ]
+
+
+def store_int8(
+    graph: Graph, kept_nodes: Mapping[Node, str], moments: Mapping[Tensor, Moments]
+) -> tuple[list[Tensor], list[Kept]]:
+    """Store weights as int8. Returns (changed, kept).
+
+    kept_nodes: whose weights stay float32, and why. moments: of what weights meet, of those that are rounded by them.
+    """
     axes: dict[Tensor, int] = {}
+    biases: dict[Tensor, Tensor | None] = {}
     for node in graph.nodes:
         for tensor, axis in weights_of(node).items():
             axes.setdefault(tensor, axis)
+            biases[tensor] = node.inputs[2] if len(node.inputs) > 2 else None
     protected = {tensor: reason for node, reason in kept_nodes.items() for tensor in node.inputs}
     changed: list[Tensor] = []
     kept: list[Kept] = []
@@ -57,10 +83,20 @@ def store_int8(graph: Graph, kept_nodes: Mapping[Node, str]) -> tuple[list[Tenso
         if reason is not None:
             kept.append(Kept(tensor, reason))
         elif _is_float32(tensor):
-            channels = per_channel(tensor.value, axis)
-            tensor.set_constant(Constant(channels.base, channels.scale.astype(np.float32), axis))
+            _store(tensor, axis, biases[tensor], moments.get(tensor))
             changed.append(tensor)
     return changed, kept
+
+
+def _store(weights: Tensor, axis: int, bias: Tensor | None, moments: Moments | None) -> None:
+    real = weights.value
+    assert real is not None
+    channels = per_channel(real, axis, moments)
+    weights.set_constant(Constant(channels.base, channels.scale.astype(np.float32), axis))
+    if moments is not None:
+        assert bias is not None and bias.value is not None
+        corrected = bias.value + mean_error(real, weights.value, moments)
+        bias.set_constant(Constant(corrected.astype(np.float32)))
 
 
 def _is_float32(tensor: Tensor) -> bool:

@@ -43,6 +43,36 @@ def test_weights_are_a_quarter_and_nothing_else_changes(rng):
     assert "3 constants stored as int8, 1 kept as float32" in str(report)
 
 
+def test_weights_rounded_to_suit_calibration_data_lose_less(rng):
+    errors = []
+    mixing = rng.normal(0, 1, (8, 64))
+    data, unseen = ((rng.normal(0, 1, (400, 8)) @ mixing + 1).astype(np.float32) for _ in range(2))  # inputs alike
+    for calibration in (None, data):
+        builder = Builder()
+        x = builder.input("x", None, 64)
+        graph = builder.end(builder.dense(x, 32, name="dense"))
+        (expected,) = evaluate.run(graph, [unseen])
+        report = quantize(graph, Options("int8-weights"), calibration)
+        errors.append(evaluate.run(graph, [unseen])[0] - expected)
+        assert report.samples == (0 if calibration is None else 400)
+    nearest, suited = errors
+    assert suited.std() < 0.5 * nearest.std()
+    assert np.abs(suited.mean(0)).max() < 0.5 * np.abs(nearest.mean(0)).max()
+
+
+def test_shared_and_missing_biases_are_left_alone(rng):
+    builder = Builder()
+    x = builder.input("x", None, 32)
+    first, second, third = (builder.constant(rng.normal(0, 1, (32, 32))) for _ in range(3))
+    bias = builder.constant(rng.normal(0, 1, 32))
+    y = builder.node("FULLY_CONNECTED", x, first, bias)
+    y = builder.node("FULLY_CONNECTED", builder.node("FULLY_CONNECTED", y, second, bias), third, None)
+    graph, before = builder.end(y), bias.value
+    quantize(graph, Options("int8-weights"), rng.normal(3, 1, (50, 32)).astype(np.float32))
+    np.testing.assert_array_equal(bias.value, before)
+    assert {node.inputs[1].constant.values.dtype for node in graph.nodes} == {np.dtype(np.int8)}
+
+
 def test_few_weights_and_layers_that_are_kept_stay_float(rng):
     graph = network()
     rows = quantize(graph, Options("int8-weights", keep_float="dense")).rows
