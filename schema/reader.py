@@ -273,7 +273,7 @@ def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], graphs
         if field.type == "DType":
             value = dtypes.TO_NUMPY[value]
         elif field.type.startswith("["):
-            value = () if value is None else tuple(int(v) for v in value)
+            value = () if value is None else tuple(value.tolist())
         elif field.type == "uint":
             value = graphs.named_by(value, f"{place}: {field.name}")
         elif field.type == "float" and np.isnan(value):

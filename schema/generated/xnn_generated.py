@@ -3367,8 +3367,49 @@ class LSTMAttributes(object):
             return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
         return 4
 
+    # LSTMAttributes
+    def HiddenScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # LSTMAttributes
+    def HiddenZeroPoint(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 0
+
+    # LSTMAttributes
+    def GateScales(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 4))
+        return 0
+
+    # LSTMAttributes
+    def GateScalesAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Float32Flags, o)
+        return 0
+
+    # LSTMAttributes
+    def GateScalesLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # LSTMAttributes
+    def GateScalesIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        return o == 0
+
 def LSTMAttributesStart(builder):
-    builder.StartObject(4)
+    builder.StartObject(7)
 
 def LSTMAttributesAddTimeMajor(builder, timeMajor):
     builder.PrependBoolSlot(0, timeMajor, 0)
@@ -3382,10 +3423,26 @@ def LSTMAttributesAddProjectionClip(builder, projectionClip):
 def LSTMAttributesAddActivation(builder, activation):
     builder.PrependUint8Slot(3, activation, 4)
 
+def LSTMAttributesAddHiddenScale(builder, hiddenScale):
+    builder.PrependFloat32Slot(4, hiddenScale, 0.0)
+
+def LSTMAttributesAddHiddenZeroPoint(builder, hiddenZeroPoint):
+    builder.PrependInt32Slot(5, hiddenZeroPoint, 0)
+
+def LSTMAttributesAddGateScales(builder, gateScales):
+    builder.PrependUOffsetTRelativeSlot(6, flatbuffers.number_types.UOffsetTFlags.py_type(gateScales), 0)
+
+def LSTMAttributesStartGateScalesVector(builder, numElems):
+    return builder.StartVector(4, numElems, 4)
+
 def LSTMAttributesEnd(builder):
     return builder.EndObject()
 
 
+try:
+    from typing import List
+except:
+    pass
 
 class LSTMAttributesT(object):
 
@@ -3396,11 +3453,17 @@ class LSTMAttributesT(object):
         cellClip = 0.0,
         projectionClip = 0.0,
         activation = 4,
+        hiddenScale = 0.0,
+        hiddenZeroPoint = 0,
+        gateScales = None,
     ):
         self.timeMajor = timeMajor  # type: bool
         self.cellClip = cellClip  # type: float
         self.projectionClip = projectionClip  # type: float
         self.activation = activation  # type: int
+        self.hiddenScale = hiddenScale  # type: float
+        self.hiddenZeroPoint = hiddenZeroPoint  # type: int
+        self.gateScales = gateScales  # type: Optional[List[float]]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -3427,14 +3490,35 @@ class LSTMAttributesT(object):
         self.cellClip = lstmattributes.CellClip()
         self.projectionClip = lstmattributes.ProjectionClip()
         self.activation = lstmattributes.Activation()
+        self.hiddenScale = lstmattributes.HiddenScale()
+        self.hiddenZeroPoint = lstmattributes.HiddenZeroPoint()
+        if not lstmattributes.GateScalesIsNone():
+            if np is None:
+                self.gateScales = []
+                for i in range(lstmattributes.GateScalesLength()):
+                    self.gateScales.append(lstmattributes.GateScales(i))
+            else:
+                self.gateScales = lstmattributes.GateScalesAsNumpy()
 
     # LSTMAttributesT
     def Pack(self, builder):
+        if self.gateScales is not None:
+            if np is not None and type(self.gateScales) is np.ndarray:
+                gateScales = builder.CreateNumpyVector(self.gateScales)
+            else:
+                LSTMAttributesStartGateScalesVector(builder, len(self.gateScales))
+                for i in reversed(range(len(self.gateScales))):
+                    builder.PrependFloat32(self.gateScales[i])
+                gateScales = builder.EndVector()
         LSTMAttributesStart(builder)
         LSTMAttributesAddTimeMajor(builder, self.timeMajor)
         LSTMAttributesAddCellClip(builder, self.cellClip)
         LSTMAttributesAddProjectionClip(builder, self.projectionClip)
         LSTMAttributesAddActivation(builder, self.activation)
+        LSTMAttributesAddHiddenScale(builder, self.hiddenScale)
+        LSTMAttributesAddHiddenZeroPoint(builder, self.hiddenZeroPoint)
+        if self.gateScales is not None:
+            LSTMAttributesAddGateScales(builder, gateScales)
         lstmattributes = LSTMAttributesEnd(builder)
         return lstmattributes
 

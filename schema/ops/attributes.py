@@ -220,12 +220,17 @@ class LSTMAttributes:
     """cell_clip, projection_clip: the largest magnitude of the cell's state and of what is projected; 0: any.
 
     activation: of the candidate state and of the cell's output; gates are logistic.
+    hidden_scale, hidden_zero_point: int8 only, of what the cells let out before it is projected; gate_scales: int8 with
+    layer normalization only, of the gates' sums before it (see integer_lstm.py).
     """
 
     time_major: bool = False
     cell_clip: float = 0.0
     projection_clip: float = 0.0
     activation: str = "TANH"
+    hidden_scale: float = 0.0
+    hidden_zero_point: int = 0
+    gate_scales: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,15 @@ class _Reader:
             options = raw["builtin_options"][1]
         else:
             raise FormatError(f"its options are {raw['builtin_options'][0]}, not {reader.options}")
+        place = f"{operator.name}'s variables and intermediates"
+        variables = {
+            position: self._tensor(index, place)
+            for position, index in enumerate(_indices(raw["inputs"]))
+            if index != -1 and self.stored[index]["is_variable"]
+        }
+        intermediates = [self._tensor(index, place) for index in _indices(raw["intermediates"])]
         custom = b"" if raw["custom_options"] is None else raw["custom_options"].tobytes()
-        reader.read(Reading(options, custom, inputs, outputs, layer, self.nodes, self.states))
+        reader.read(Reading(options, custom, inputs, outputs, layer, self.nodes, self.states, variables, intermediates))
 
     def _distinct(self, outputs: list[Tensor], inputs: list[Tensor], names: list[str]) -> list[Tensor]:
         """Outputs that are inputs, constants, or one tensor twice get nodes of their own."""

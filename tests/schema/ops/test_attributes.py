@@ -18,6 +18,7 @@ PYTHON_TYPES = {
     "bool": "bool",
     "[int]": "tuple[int, ...]",
     "DType": "np.dtype",
+    "[float]": "tuple[float, ...]",
     "uint": "Graph",
 }
 
@@ -39,7 +40,7 @@ def test_fields_are_the_tables(name):
         value = getattr(instance, field.name)
         assert field.type == PYTHON_TYPES.get(kind, "str")
         assert not required
-        if kind == "[int]":
+        if kind.startswith("["):
             assert value == ()
         elif kind == "DType":
             assert value == list(TO_NUMPY.values())[default]
