@@ -12,13 +12,21 @@ import numpy as np
 
 from converter.quantize.calibration import Batches, load
 from converter.quantize.layers import layer_name, wanted
-from converter.quantize.observation import Progress, batch_size, derive, linear_nodes, observe, to_observe
+from converter.quantize.observation import (
+    WIDE_OBSERVER,
+    Progress,
+    batch_size,
+    derive,
+    linear_nodes,
+    observe,
+    to_observe,
+)
 from converter.quantize.options import Options
 from converter.quantize.placement import Placement, place
 from converter.quantize.refine import refined
 from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
-from converter.quantize.rules import Scales
+from converter.quantize.rules import INT8, Scales
 from converter.quantize.scales import ActivationScales, representable
 from converter.quantize.storage import STORED, store
 from schema import inference
@@ -69,7 +77,8 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
         if node in placement.rules or node in placement.reasons
     ]
     commit(graph, rewritten)
-    return Report(options.method, options.observer, observed.samples, rows)
+    observer = options.observer if any(dtype == INT8 for _, dtype in forms) else WIDE_OBSERVER
+    return Report(options.method, observer, observed.samples, rows)
 
 
 def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, node: Node) -> Row:

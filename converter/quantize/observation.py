@@ -27,6 +27,8 @@ MEMORY = 1 << 28  # bytes of activations that are held at once
 DERIVED = (Scales.SHARED, Scales.FIXED)
 EXPONENTIAL = ("SOFTMAX", "LOG_SOFTMAX")
 COARSEST = 4.0  # a step between exponents that only masking with a huge negative number gives
+WIDE_OBSERVER = "minmax"
+"""Of int16, which has bits enough for all values that are seen."""
 NOT_FINITE = "its values are not finite on the calibration data"
 
 
@@ -109,12 +111,12 @@ def observe(
 ) -> Observed:
     """The ranges of the graph's inputs and computed tensors named in `forms`, and moments of the inputs of `linear`.
 
-    observer: of int8. int16 has bits enough for all values that are seen.
+    observer: of int8.
     """
     result = Observed()
     watched: dict[Tensor, dict[np.dtype, observers.Observer]] = {}
     for tensor, dtype in forms:
-        watched.setdefault(tensor, {})[dtype] = observers.create(observer if dtype == INT8 else "minmax")
+        watched.setdefault(tensor, {})[dtype] = observers.create(observer if dtype == INT8 else WIDE_OBSERVER)
     fed: dict[Tensor, list[Moments]] = {}
     for node in linear:
         data, weights = node.inputs[:2]

@@ -36,7 +36,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """method: as of `Options`. observer: of int8 activations, None without calibration. samples: of calibration data.
+    """method: as of `Options`. observer: how ranges were taken, None where none were. samples: of calibration data.
     notes: what else happened, one line each.
     """
 

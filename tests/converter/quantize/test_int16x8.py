@@ -69,6 +69,7 @@ def quantized():
 def test_a_network_keeps_its_results(quantized):
     graph, x, expected, report = quantized
     assert {row.dtype for row in report.rows} == {"int16"}
+    assert str(report).startswith("int16x8, 24 calibration samples, ranges by minmax")
     assert conversions(graph) == [("QUANTIZE", "float32", "int16"), *[("DEQUANTIZE", "int16", "float32")] * 2]
     found = [evaluate.run(graph, [image[None]]) for image in x]
     real, integer = (np.concatenate([outputs[1] for outputs in runs]) for runs in (expected, found))
