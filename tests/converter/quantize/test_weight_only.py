@@ -4,8 +4,10 @@ import pytest
 import runtime
 import schema
 from converter.quantize import Options, quantize
+from converter.quantize.weight_only import AXES
 from schema import evaluate
-from schema.ops.attributes import BatchMatMulAttributes, Conv3DAttributes
+from schema.ops import unidirectional_sequence_lstm as lstm
+from schema.ops.attributes import BatchMatMulAttributes, Conv2DAttributes, Conv3DAttributes
 from tests.support.float_graphs import Builder, clustered
 
 
@@ -108,27 +110,54 @@ def test_clustered_pruned_and_narrow_weights(rng):
     assert half.constant.values.dtype == np.float16
 
 
+RNN, SVDF = schema.ops.attributes.SequenceRNNAttributes(), schema.ops.attributes.SVDFAttributes(rank=1)
+STRIDED = Conv2DAttributes(stride_h=2, stride_w=2, padding="SAME")
+
+
 @pytest.mark.parametrize(
-    ("op", "operands", "attributes", "axis"),
+    ("op", "operands", "attributes", "axes"),
     [
-        ("CONV_3D", [(1, 4, 4, 4, 8), (2, 2, 2, 8, 16), None], Conv3DAttributes(), 4),
-        ("BATCH_MATMUL", [(2, 3, 16), (2, 16, 24)], BatchMatMulAttributes(), 2),
-        ("BATCH_MATMUL", [(2, 3, 16), (2, 24, 16)], BatchMatMulAttributes(adj_y=True), 1),
-        ("GATHER", [(40, 16), None], None, 0),
+        ("CONV_2D", [..., (16, 3, 3, 8), (16,)], Conv2DAttributes(), {1: 0}),
+        ("DEPTHWISE_CONV_2D", [..., (1, 6, 6, 8), (8,)], Conv2DAttributes(padding="SAME"), {1: 3}),
+        ("TRANSPOSE_CONV", [[2, 16, 16, 12], (12, 3, 3, 8), ...], STRIDED, {1: 0}),
+        ("CONV_3D", [..., (2, 2, 2, 8, 16), None], Conv3DAttributes(), {1: 4}),
+        ("CONV_3D_TRANSPOSE", [[2, 8, 8, 8, 6], (2, 2, 2, 6, 8), ...], Conv3DAttributes(padding="SAME"), {1: 3}),
+        ("BATCH_MATMUL", [..., (2, 16, 24)], BatchMatMulAttributes(), {1: 2}),
+        ("BATCH_MATMUL", [..., (2, 24, 16)], BatchMatMulAttributes(adj_y=True), {1: 1}),
+        ("GATHER", [(40, 16), ...], None, {0: 0}),
+        ("UNIDIRECTIONAL_SEQUENCE_RNN", [..., (20, 16), (20, 20), (20,)], RNN, {1: 0, 2: 0}),
+        ("SVDF", [..., (20, 16), (20, 15)], SVDF, {1: 0, 2: 0}),
     ],
 )
-def test_where_the_output_channels_are(op, operands, attributes, axis, rng):
+def test_where_the_output_channels_are(op, operands, attributes, axes, rng):
+    shapes = {"BATCH_MATMUL": (2, 3, 16), "GATHER": (40,), "UNIDIRECTIONAL_SEQUENCE_RNN": (2, 5, 16), "SVDF": (2, 16)}
+    shape = shapes.get(op, (2, 8, 8, 8, 8) if "3D" in op else (2, 8, 8, 8))
+    data = np.arange(40, dtype=np.int32) if op == "GATHER" else rng.normal(0, 1, shape).astype(np.float32)
     builder = Builder()
-    weights = builder.constant(rng.normal(0, 1, operands[op != "GATHER"]))
-    if op == "GATHER":
-        inputs = [weights, builder.input("tokens", None, dtype=np.int32)]
-        data = np.arange(40, dtype=np.int32)
-    else:
-        inputs = [builder.input("x", *operands[0]), weights, *operands[2:]]
-        data = rng.normal(0, 1, operands[0]).astype(np.float32)
-    graph = builder.end(builder.node(op, *inputs, attributes=attributes))
+    x = builder.input("x", *shape, dtype=data.dtype)
+    inputs = [
+        x if operand is ... else None if operand is None
+        else builder.constant(operand, np.int32) if isinstance(operand, list)
+        else builder.constant(rng.normal(0, 0.1, operand))
+        for operand in operands
+    ]  # fmt: skip
+    graph = builder.end(builder.nodes(op, *inputs, attributes=attributes)[0])
     (expected,) = evaluate.run(graph, [data])
     quantize(graph, Options("int8-weights"))
-    assert (weights.constant.values.dtype, weights.constant.axis) == (np.int8, axis)
+    for i, axis in axes.items():
+        stored = inputs[i].constant
+        assert (stored.values.dtype, stored.axis) == (np.int8, axis)
+        others = tuple(j for j in range(stored.values.ndim) if j != axis)
+        np.testing.assert_array_equal(np.abs(stored.values).max(others), 127)
     (found,) = evaluate.run(graph, [data])
     assert 10 * np.log10(np.var(expected) / np.mean((expected - found) ** 2)) > 35
+
+
+def test_every_operand_that_is_weights_is_tested():
+    (mark,) = test_where_the_output_channels_are.pytestmark
+    tested = {case[0]: case[3] for case in mark.args[1]}
+    untested = {op: axes for op, axes in AXES.items() if tested.get(op) != axes}
+    assert set(untested) == {"FULLY_CONNECTED", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
+    assert untested["FULLY_CONNECTED"] == {1: 0}  # in the tests above
+    kernels = [*range(lstm.WEIGHTS, lstm.PEEPHOLES), lstm.PROJECTION]  # (cells, in), (cells, out), (out, cells)
+    assert untested["UNIDIRECTIONAL_SEQUENCE_LSTM"] == dict.fromkeys(kernels, 0)
