@@ -32,12 +32,13 @@ KEPT = (1, 2, 4, 8)
 WORTHWHILE = 1.0  # dB that something has to gain to be recommended
 ENOUGH = 0.8  # of the largest gain: what reaches it and comes first is recommended
 AS_GOOD_AS_FLOAT = 60.0  # dB
+SNR = "SNR dB of the outputs (before a softmax)"
 SATURATED = 0.5  # dB: keeping twice as many layers is not tried where the last doubling gained less
 
 
 @dataclass(frozen=True)
 class Trial:
-    """snr: in dB, of the worst output with these options of the converter. arguments: for its command line."""
+    """snr: in dB, of the outputs with these options of the converter. arguments: for its command line."""
 
     options: Options
     arguments: str
@@ -46,9 +47,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Advice:
-    """baseline: SNR of the worst output in dB as things are. trials: in the order in which they cost little.
+    """baseline: SNR of the outputs in dB as things are. trials: in the order in which they cost little.
 
-    alone: (layer, SNR of the worst output where only that layer is quantized), the worst first.
+    alone: (layer, SNR of the outputs where only that layer is quantized), the worst first. All are of what goes into a
+    softmax at the end rather than what comes out, and for several outputs of the mean of noise to signal.
     """
 
     baseline: float
@@ -64,11 +66,11 @@ class Advice:
         return next(t for t, gain in zip(self.trials, gains, strict=True) if gain >= ENOUGH * max(gains))
 
     def __str__(self) -> str:
-        rows = [("tried", "SNR dB of the worst output", "gain")]
+        rows = [("tried", SNR, "gain")]
         rows += [(t.arguments, f"{t.snr:.1f}", f"{t.snr - self.baseline:+.1f}") for t in self.trials]
         lines = [table(rows, right=(1, 2))]
         if self.alone:
-            alone = [("quantized alone", "SNR dB of the worst output"), *((n, f"{s:.1f}") for n, s in self.alone[:8])]
+            alone = [("quantized alone", SNR), *((n, f"{s:.1f}") for n, s in self.alone[:8])]
             lines.insert(0, table(alone, right=(1,)))
         return "\n\n".join([*lines, self.conclusion()])
 
@@ -103,8 +105,8 @@ class Adviser:
         self._options = options
         self._batches = batches
         self._progress = progress
-        self._reference = Reference(real, batches)
-        self._baseline = self._reference.snr(quantized)
+        self._reference = Reference(real, batches, scores=True)
+        self._baseline = self._reference.noise(quantized).snr
 
     def advise(self, layers: Sequence[str]) -> Advice:
         alone = self._alone(layers)
@@ -124,10 +126,10 @@ class Adviser:
             if few and count(few) + count([batch]) > SAMPLES:
                 break
             few.append(batch)
-        reference, found = Reference(self._real, few), []
+        reference, found = Reference(self._real, few, scores=True), []
         for layer in layers[:CANDIDATES]:
             self._progress(f"only '{layer}' quantized")
-            found.append((layer, reference.snr(isolated(self._real, self._quantized, layer))))
+            found.append((layer, reference.noise(isolated(self._real, self._quantized, layer)).snr))
         return sorted(found, key=lambda pair: pair[1])
 
     def _growing(self, name: str, worst: Sequence[str]) -> list[Trial]:
@@ -151,7 +153,7 @@ class Adviser:
         self._progress(f"trying {arguments}")
         graph = copy(self._real)
         quantization.quantize(graph, options, self._batches)
-        return Trial(options, arguments, self._reference.snr(graph))
+        return Trial(options, arguments, self._reference.noise(graph).snr)
 
 
 def _pattern(layer: str) -> str:

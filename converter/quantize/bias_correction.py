@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -126,8 +127,9 @@ def _add_to_bias(node: Node, shift: np.ndarray) -> None:
     operands = LINEAR[node.op]
     x, weights, bias = node.inputs[operands.x], node.inputs[operands.weights], bias_of(node)
     if bias is None:
+        dtype: Any = BIASES[x.dtype][0]
         scale = np.broadcast_to(x.quantization.scale * weights.quantization.scale, shift.shape)
-        bias = Tensor.from_array(f"{node.name}/bias", np.zeros(shift.size, BIASES[x.dtype][0]), Quantization(scale))
+        bias = Tensor.from_array(f"{node.name}/bias", np.zeros(shift.shape, dtype), Quantization(scale))
     scale = bias.quantization.scale
     steps = round_half_away(shift / scale.astype(np.float64)).astype(np.int64)
     limit = 2 ** (8 * bias.dtype.itemsize - 1) - 1

@@ -1,7 +1,7 @@
 """Quantization with equalization and bias correction, where they help.
 
-Calibration data is cut in two. What is fitted to one half is judged by the other, by the signal to noise of the worst
-output; what is kept is then fitted to all of it.
+Calibration data is cut in two. What is fitted to one half is judged by the other, by the noise of the outputs; what is
+kept is then fitted to all of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from converter.quantize.bias_correction import correct, correctable, float_means
 from converter.quantize.calibration import Batch
 from converter.quantize.equalize import Equalization
 from converter.quantize.layers import layer_name, wanted
-from converter.quantize.measure import Reference
+from converter.quantize.measure import Noise, Reference
 from converter.quantize.options import Options
 from converter.quantize.placement import place
 from converter.quantize.report import Report
@@ -61,7 +61,7 @@ class _Refinement:
         self._batches = batches
         self._quantize = quantize
         self._fit, self._judge = halves(graph, batches)
-        self._reference = Reference(graph, self._judge)
+        self._reference = Reference(graph, self._judge, scores=True)
 
     def equalizations(self) -> tuple[list[Equalization], str]:
         """What to equalize, fitted to all data, and what to say about it."""
@@ -79,29 +79,29 @@ class _Refinement:
         position = {node: number for number, node in enumerate(real.nodes)}
         candidates = [position[node] for node in correctable(real, quantized)]
 
-        def measure(layers: Sequence[int]) -> float:
+        def measure(layers: Sequence[int]) -> Noise:
             corrected = copy(quantized)
             _correct(real, corrected, layers, self._fit)
-            return self._reference.snr(corrected)
+            return self._reference.noise(corrected)
 
         chosen = choose(candidates, measure)
         names = list(dict.fromkeys(layer_name(real.nodes[i]) for i in chosen.kept))
         return chosen.kept, self._note("bias correction", chosen, names, len(candidates))
 
-    def _equalized(self, equalizations: Sequence[Equalization]) -> float:
+    def _equalized(self, equalizations: Sequence[Equalization]) -> Noise:
         graph = copy(self._graph)
         equalize.apply(graph, equalizations)
         self._quantize(graph, self._options, self._fit)
-        return self._reference.snr(graph)
+        return self._reference.noise(graph)
 
     def _note(self, what: str, chosen: Chosen, names: Sequence[str], count: int) -> str:
         judged = "on the same data" if self._fit is self._judge else "on the other half of the data"
         if not count:
             return f"{what}: nothing to do"
         if not chosen.kept:
-            return f"{what}: not kept, {chosen.before:.1f} dB would become {chosen.together:.1f} {judged}"
+            return f"{what}: not kept, {chosen.before.snr:.1f} dB would become {chosen.together.snr:.1f} {judged}"
         kept = f"kept for {len(chosen.kept)} of {count}: {', '.join(names)}"
-        return f"{what}: {chosen.before:.1f} dB became {chosen.after:.1f} {judged}; {kept}"
+        return f"{what}: {chosen.before.snr:.1f} dB became {chosen.after.snr:.1f} {judged}; {kept}"
 
 
 def _correct(real: Graph, quantized: Graph, layers: Sequence[int], batches: Sequence[Batch]) -> None:

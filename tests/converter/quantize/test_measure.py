@@ -3,10 +3,12 @@ import math
 import numpy as np
 import pytest
 
+from converter.quantize import Options, quantize
 from converter.quantize.fidelity import Fidelity
-from converter.quantize.measure import Reference
+from converter.quantize.measure import Noise, Reference
 from converter.quantize.samples import FEWEST_TO_SPLIT, count, halves, hold
-from schema import CalibrationError, inference
+from converter.rewriter import copy
+from schema import CalibrationError, evaluate, inference
 from tests.support.float_graphs import Builder
 
 
@@ -69,15 +71,71 @@ def test_held_data_is_checked(rng):
         hold(graph(), np.zeros((4, 5), np.float32))
 
 
-def test_the_worst_output_counts(rng):
+def test_all_outputs_count(rng):
     real, other = graph(), graph()
     inference.annotate(real)
     x = rng.normal(0, 1, (20, 3)).astype(np.float32)
     reference = Reference(real, hold(real, x))
-    assert reference.snr(other) == math.inf
+    assert reference.noise(other).snr == math.inf
     node = other.nodes[1]
     node.inputs[2] = Builder().constant(node.inputs[2].value + 0.1)
     found = reference.fidelities(other)
     assert found["output0"].snr == math.inf
     assert found["output1"].max_error == pytest.approx(0.1, abs=1e-6)
-    assert reference.snr(other) == found["output1"].snr
+    # One of two outputs is exact, so that the mean of noise to signal is half the other's.
+    assert reference.noise(other).snr == pytest.approx(found["output1"].snr + 10 * np.log10(2))
+    assert reference.noise(other).samples.shape == (20,)
+
+
+def test_standard_error_of_a_gain(rng):
+    """Against the spread of gains over many draws of samples."""
+    gains, errors = [], []
+    for _ in range(300):
+        a, b = rng.chisquare(3, (2, 80))
+        gain, error = Noise(0.5 * b).gain_over(Noise(a))
+        gains.append(gain)
+        errors.append(error)
+    assert np.mean(gains) == pytest.approx(10 * np.log10(2), abs=0.1)
+    assert np.mean(errors) == pytest.approx(np.std(gains), rel=0.15)
+    assert Noise(np.ones(4)).gain_over(Noise(np.ones(4))) == (0, 0)
+    assert Noise(np.zeros(4)).gain_over(Noise(np.ones(4))) == (math.inf, 0)
+    assert Noise(np.zeros(4)).gain_over(Noise(np.zeros(4))) == (0, 0)
+
+
+def softmax_net(shift=0.0, scale=1.0):
+    builder = Builder()
+    x = builder.input("x", None, 3)
+    y = builder.dense(x, 5)
+    node = builder.graph.nodes[0]
+    node.inputs[2] = builder.constant(node.inputs[2].value + np.float32(shift))
+    node.inputs[1] = builder.constant(np.float32(scale) * node.inputs[1].value)
+    return builder.end(builder.node("SOFTMAX", y))
+
+
+def test_scores_are_what_a_softmax_tells_apart(rng):
+    x = rng.normal(0, 1, (20, 3)).astype(np.float32)
+    real = softmax_net()
+    inference.annotate(real)
+    scores, outputs = (Reference(real, [[x[:7]], [x[7:]]], scores=on) for on in (True, False))
+    assert scores.noise(softmax_net(shift=3.0)).snr > 100
+    logits = evaluate.run(real, [x], keep=[real.nodes[0].outputs[0]])[1]
+    wrong = evaluate.run(softmax_net(scale=1.1), [x], keep=[])[0]
+    bias = real.nodes[0].inputs[2].value
+    error = 0.1 * (logits - bias)
+    centred = [a - a.mean(axis=1, keepdims=True) for a in (logits, error)]
+    expected = 10 * np.log10(np.square(centred[0]).sum() / np.square(centred[1]).sum())
+    assert scores.noise(softmax_net(scale=1.1)).snr == pytest.approx(expected, abs=1e-3)
+    probabilities = evaluate.run(real, [x])[0]
+    expected = 10 * np.log10(np.square(probabilities).sum() / np.square(wrong - probabilities).sum())
+    assert outputs.noise(softmax_net(scale=1.1)).snr == pytest.approx(expected, abs=1e-3)
+
+
+def test_scores_of_quantized_graphs(rng):
+    x = rng.normal(0, 1, (40, 3)).astype(np.float32)
+    real = softmax_net()
+    inference.annotate(real)
+    reference = Reference(real, hold(real, x), scores=True)
+    for io_dtype in (None, "int8"):
+        graph = copy(real)
+        quantize(graph, Options("int8", io_dtype=io_dtype), x)
+        assert 30 < reference.noise(graph).snr < 60
