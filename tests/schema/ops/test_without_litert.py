@@ -116,6 +116,39 @@ def test_bounds_that_int8_cannot_hold():
     assert set(run_reference("CLAMP", ClampAttributes(-2.0, -1.0), x, [output])[0].tolist()) == {-128}
 
 
+BINARY = {"POW": np.power, "FLOOR_DIV": lambda a, b: np.floor(a / b), "FLOOR_MOD": np.mod}
+
+
+@pytest.mark.parametrize("op", BINARY)
+@given(data=st.data())
+def test_int8_of_two(op, data):
+    """LiteRT refuses POW, and of the others it takes the integers, whatever their scales."""
+    draw, rng = data.draw, data.draw(generators)
+    (x, p), (y, q) = ((draws.int8(rng, *s), draw(draws.quantizations(1e-3, 1e-1))) for s in ((3, 40), (40,)))
+    real_x, real_y = (
+        (v.astype(np.float64) - by.zero_point) * by.scale.astype(np.float64) for v, by in ((x, p), (y, q))
+    )
+    with np.errstate(all="ignore"):
+        expected = BINARY[op](real_x, real_y)
+    there = np.isfinite(expected)
+    typical = float(np.median(np.abs(expected[there]))) if there.any() else 1.0
+    output = draws.output(draw, max(typical, 1e-3) / 100)
+    inputs = [Operand(x, p), Operand(y, q)]
+    assert_agrees(op, None, inputs, np.where(there, expected, 0), output, within=there)
+
+
+@given(st.data())
+def test_cumsum_int8(data):
+    """Requantized by two roundings, as SUM is."""
+    draw, rng, q = data.draw, data.draw(generators), data.draw(draws.quantizations())
+    x, axis, reverse = draws.int8(rng, *draw(shapes(1, 3))), draw(st.integers(-1, 0)), draw(st.booleans())
+    real = (x.astype(np.float64) - q.zero_point) * q.scale.astype(np.float64)
+    expected = np.flip(np.cumsum(np.flip(real, axis), axis), axis) if reverse else np.cumsum(real, axis)
+    output = draws.output(draw, float(q.scale[0]))
+    inputs = [Operand(x, q), Operand(np.array(axis, np.int32), None, True)]
+    assert_agrees("CUMSUM", a.CumsumAttributes(False, reverse), inputs, expected, output, steps=1)
+
+
 MOVEMENTS = {
     "SPACE_TO_DEPTH": (a.BlockSizeAttributes(2), []),
     "DEPTH_TO_SPACE": (a.BlockSizeAttributes(2), []),
