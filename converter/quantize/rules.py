@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from schema import ops
 from schema.quantization import Quantization
 
 INT8, INT16 = np.dtype(np.int8), np.dtype(np.int16)
@@ -97,8 +98,8 @@ for _name in "MAXIMUM MINIMUM".split():
     INT8_RULES[_name] = Rule(Scales.SHARED, (0, 1))
 
 NO_INT16 = frozenset(
-    """SUM RELU_N1_TO_1 CLAMP ELU SELU GELU SWISH HARD_SWISH SOFTPLUS SOFTSIGN LOG_SOFTMAX L2_NORMALIZATION
-    ARG_MAX ARG_MIN""".split()
+    {"L2_NORMALIZATION", "ARG_MAX", "ARG_MIN"}
+    | {op for op in INT8_RULES if INT16 not in getattr(ops.get(op), "dtypes", {INT16})}
 )
 """Ops that the 16x8 specification has no form for."""
 INT16_RULES = {op: replace(rule, dtype=INT16) for op, rule in INT8_RULES.items() if op not in NO_INT16}
