@@ -6,6 +6,7 @@ edit is constant, so a pass over a thousand nodes takes a few milliseconds.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -200,9 +201,15 @@ class Rewriter:
 
 def copy(graph: Graph) -> Graph:
     """The graph with nodes of its own, so that rewriting it leaves the original as it is. Tensors are shared."""
-    nodes = [Node(n.op, list(n.inputs), list(n.outputs), n.attributes, n.name) for n in graph.nodes]
-    return Graph(
-        nodes, list(graph.inputs), list(graph.input_names), list(graph.outputs), list(graph.output_names), graph.name
+    nodes = [dataclasses.replace(node, inputs=list(node.inputs), outputs=list(node.outputs)) for node in graph.nodes]
+    return dataclasses.replace(
+        graph,
+        nodes=nodes,
+        inputs=list(graph.inputs),
+        input_names=list(graph.input_names),
+        outputs=list(graph.outputs),
+        output_names=list(graph.output_names),
+        state=list(graph.state),
     )
 
 
