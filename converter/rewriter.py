@@ -142,6 +142,16 @@ class Rewriter:
         self._redirect(old, new)
         self._drop_if_dead(producer)
 
+    def replace(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Let other nodes compute all outputs of a node, in its place."""
+        self._before.setdefault(node, []).extend(nodes)
+        for new in nodes:
+            self._register(new)
+        self._removed.add(node)
+        self._release(node, node.inputs)
+        for new in reversed(nodes):
+            self._drop_if_dead(new)
+
     def make_constant(self, node: Node, arrays: Sequence[np.ndarray]) -> None:
         """Turn the outputs of a node, none of them an output of the graph, into constants and remove the node."""
         for tensor, array in zip(node.outputs, arrays, strict=True):

@@ -13,10 +13,10 @@ from schema.inference import annotate
 Pass = Callable[[Graph], list[str]]
 
 MAIN = """
-fold_constants fold_branches fold_operands fold_shape_arithmetic remove_identity merge_common normalize_constants simplify_powers fold_splats
-normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise clamp leaky_relu elu
-hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling clean_reshapes
-clean_transposes fold_batch_norm fold_input_scale merge_affine fuse_pad fuse_activation
+fold_constants fold_branches fold_operands fold_shape_arithmetic remove_identity merge_common normalize_constants
+simplify_powers fold_splats normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise
+clamp leaky_relu elu hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling
+clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine fuse_pad fuse_activation
 """.split()
 """Rewrites by module name. Activations are recognised before anything fuses parts of them away; BatchNorm folds before
 activations fuse, since nothing folds into a node behind its activation."""
