@@ -236,3 +236,34 @@ def test_large_biases_fit(rng):
     (node,) = quantized_nodes(graph)
     assert np.abs(node.inputs[2].value).max() > 2**31
     np.testing.assert_allclose(evaluate.run(graph, [data])[0], expected, atol=node.outputs[0].quantization.scale[0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_mixture_of_types(seed):
+    """Some layers int8, some int16, some float: conversions fit, nothing is lost that the types do not lose."""
+    rng = np.random.default_rng(seed)
+    graph, x = fixed_batch(network()), images(rng)
+    names = [node.name for node in graph.nodes]
+    expected = [evaluate.run(graph, [image[None]])[1] for image in x]
+    types = rng.choice(["int8", "int16", "float"], len(names), p=[0.5, 0.3, 0.2])
+    chosen = {kind: [name for name, t in zip(names, types, strict=True) if t == kind] for kind in types}
+    options = Options("int8", keep_float=chosen.get("float", ()), int16=chosen.get("int16", ()))
+    quantize(graph, options, x)
+    model = runtime.load(schema.write(schema.Model([graph])))
+    found = [model(image[None])["logits"] for image in x]
+    # Float layers on the engine differ in the last bits, which may round to another integer now and then.
+    wanted = [evaluate.run(graph, [image[None]])[1] for image in x]
+    np.testing.assert_allclose(found, wanted, atol=0.03 * np.std(expected))
+    assert signal_to_noise(np.concatenate(expected), np.concatenate(found)) > 25
+    for node, error in errors_in_steps(graph, [x[:1]]):
+        assert error <= (2 if node.op == "SOFTMAX" else 1.01), f"{node}: {error} steps"
+
+
+def test_slopes_that_are_computed(rng):
+    """16x8 has int8 slopes beside int16 activations, which a computed tensor is not."""
+    builder = Builder()
+    x = builder.conv(builder.input("x", None, 8, 8, 4), 4, name="conv")
+    graph = builder.end(builder.conv(builder.node("PRELU", x, builder.input("slopes", 4), name="prelu"), 4, name="end"))
+    data = [{"x": images(rng, 8, 8, 4), "slopes": np.linspace(-1, 1, 4, dtype=np.float32)}]
+    reasons = {row.layer: row.reason for row in quantize(graph, Options("int16x8"), data).rows}
+    assert reasons == {"conv": "", "prelu": "its slopes are computed, not constant", "end": ""}
