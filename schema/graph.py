@@ -210,5 +210,10 @@ def nested(graph: Graph) -> Iterator[Graph]:
             yield from nested(inner)
 
 
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of the graph and of all graphs that they run."""
+    return (node for inner in nested(graph) for node in inner.nodes)
+
+
 def types_of(tensors: Sequence[Tensor | None]) -> list[TensorType | None]:
     return [None if tensor is None else tensor.type for tensor in tensors]

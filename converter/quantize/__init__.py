@@ -44,6 +44,11 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
     Raises InputError for data that the method has no use for, CalibrationError for data that does not fit the inputs.
     """
     options.check_calibration(calibration)
+    if graph.state and (calibration is not None or options.calibrated):
+        raise InputError(
+            f"{', '.join(map(repr, graph.state_names))}: a model that remembers something from one call to the next "
+            "cannot be calibrated; quantize 'int8-weights' and 'float16' do without calibration data"
+        )
     if options.method in STORED:
         return store(graph, options, calibration, progress)
     if options.equalize or options.bias_correction:

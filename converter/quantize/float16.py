@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from converter.quantize.report import Kept
-from schema.graph import Graph, Node, Tensor
+from schema.graph import Graph, Node, Tensor, all_nodes
 
 SMALLEST_SIZE = 32  # elements: below that nothing is saved that matters
 SMALLEST = float(np.finfo(np.float16).tiny)  # of normal float16 numbers
@@ -23,7 +23,7 @@ def store_float16(graph: Graph, kept_nodes: Mapping[Node, str]) -> tuple[list[Te
     protected = {tensor: reason for node, reason in kept_nodes.items() for tensor in node.inputs}
     changed: list[Tensor] = []
     kept: list[Kept] = []
-    for tensor in graph.tensors():
+    for tensor in dict.fromkeys(t for node in all_nodes(graph) for t in node.inputs if t is not None):
         constant = tensor.constant
         if constant is None or tensor.dtype != FLOAT32 or tensor.quantization is not None:
             continue

@@ -12,7 +12,7 @@ import numpy as np
 from converter.quantize.options import Options
 from converter.quantize.rules import INT8, INT16
 from schema.errors import InputError
-from schema.graph import Graph, Node
+from schema.graph import Graph, Node, all_nodes
 
 LISTED = 8  # how many names a message lists
 
@@ -55,7 +55,7 @@ def matching(graph: Graph, patterns: Sequence[str], option: str) -> dict[Node, s
 
     Upper and lower case differ. Raises InputError for a pattern that matches no layer; option: what to call them.
     """
-    names = dict.fromkeys(layer_name(node) for node in graph.nodes)
+    names = dict.fromkeys(layer_name(node) for node in all_nodes(graph))
     matched: dict[str, str] = {}
     for pattern in patterns:
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
@@ -63,7 +63,7 @@ def matching(graph: Graph, patterns: Sequence[str], option: str) -> dict[Node, s
             raise InputError(f"{option} {pattern!r} matches no layer{_suggestion(pattern, list(names))}")
         for name in found:
             matched.setdefault(name, pattern)
-    return {node: matched[layer_name(node)] for node in graph.nodes if layer_name(node) in matched}
+    return {node: matched[layer_name(node)] for node in all_nodes(graph) if layer_name(node) in matched}
 
 
 def _suggestion(pattern: str, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from converter.quantize.options import Options
 from converter.quantize.report import Kept, Report, Row
 from converter.quantize.weight_only import calibrated_nodes, store_int8
 from schema import inference
-from schema.graph import Graph, Tensor
+from schema.graph import Graph, Tensor, all_nodes
 
 STORED = {"float16": "float16", "int8-weights": "int8"}
 """The dtype that each method stores."""
@@ -41,7 +41,7 @@ def store(graph: Graph, options: Options, calibration: Any = None, progress: Pro
 def _rows(graph: Graph, changed: list[Tensor], left: list[Kept]) -> list[Row]:
     stored, reasons = set(changed), {kept.tensor: kept.reason for kept in left}
     rows = []
-    for node in graph.nodes:
+    for node in all_nodes(graph):
         constants = [t for t in node.inputs if t is not None and (t in stored or t in reasons)]
         if constants:
             reason = "; ".join(f"'{t.name}' stays float32: {reasons[t]}" for t in constants if t in reasons)

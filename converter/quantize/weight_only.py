@@ -15,7 +15,7 @@ from converter.quantize.moments import Moments
 from converter.quantize.report import Kept
 from converter.quantize.rounding import mean_error
 from converter.quantize.weights import clustered, per_channel
-from schema.graph import Constant, Graph, Node, Tensor
+from schema.graph import Constant, Graph, Node, Tensor, all_nodes
 
 SMALLEST_SIZE = 256  # elements: below that less than a kilobyte is saved
 FLOAT32 = np.dtype(np.float32)
@@ -71,7 +71,7 @@ def store_int8(
     """
     axes: dict[Tensor, int] = {}
     biases: dict[Tensor, Tensor | None] = {}
-    for node in graph.nodes:
+    for node in all_nodes(graph):
         for tensor, axis in weights_of(node).items():
             axes.setdefault(tensor, axis)
             biases[tensor] = node.inputs[2] if len(node.inputs) > 2 else None
