@@ -42,10 +42,10 @@ class Cumsum(Op):
     @classmethod
     def sums(cls, attributes: CumsumAttributes, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
         """The running sums of plain numbers."""
-        axis = normalize_axis(int(axis.reshape(())), x.ndim)
-        ordered = np.moveaxis(x, axis, -1)[..., :: -1 if attributes.reverse else 1]
+        along = normalize_axis(int(axis.reshape(())), x.ndim)
+        ordered = np.moveaxis(x, along, -1)[..., :: -1 if attributes.reverse else 1]
         total = np.cumsum(ordered, axis=-1, dtype=wide(x))
         if attributes.exclusive:
             total = np.concatenate([np.zeros_like(total[..., :1]), total[..., :-1]], axis=-1)
-        total = np.moveaxis(total[..., :: -1 if attributes.reverse else 1], -1, axis)
+        total = np.moveaxis(total[..., :: -1 if attributes.reverse else 1], -1, along)
         return np.ascontiguousarray(total.astype(x.dtype))

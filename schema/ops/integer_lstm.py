@@ -155,11 +155,12 @@ class IntegerLSTM:
             )
         self.cell_scale, _ = per_tensor(NAME, "the cell's state", types[CELL_STATE] or outputs[2])
         self.exponent = power_of_two(self.cell_scale)
-        self.gates = [None if given[WEIGHTS + i] is None else self._gate(i) for i in range(len(GATES))]
+        self.coupled = given[WEIGHTS + INPUT] is None
+        self.gates = {i: self._gate(i) for i in range(len(GATES)) if given[WEIGHTS + i] is not None}
         hidden_scale = float(np.float32(attributes.hidden_scale))
         self.hidden_multiplier = fixedpoint.quantize_multiplier(float(np.float32(2.0**-15 / hidden_scale * 2.0**-15)))
-        self.cell_clip = int(min(np.float32(attributes.cell_clip) / self.cell_scale, ONE))
-        self.projection_clip = int(min(np.float32(attributes.projection_clip) / self.h_scale, 127))
+        self.cell_clip = int(np.minimum(np.float32(attributes.cell_clip) / self.cell_scale, ONE))
+        self.projection_clip = int(np.minimum(np.float32(attributes.projection_clip) / self.h_scale, 127))
 
     def _scale(self, index: int) -> np.floating:
         return per_tensor(NAME, f"operand {index}", self.types[index])[0]
@@ -168,8 +169,8 @@ class IntegerLSTM:
         weights, recurrent = (self.given[first + index].astype(np.int64) for first in (WEIGHTS, RECURRENT))
         bias, norm = self.given[BIASES + index].astype(np.int64), self.given[NORMS + index]
         by = np.float32(GATE_SCALE if norm is None else self.attributes.gate_scales[index])
-        peephole = PEEPHOLE_OF.get(index)
-        there = peephole is not None and self.given[peephole] is not None
+        peephole = PEEPHOLE_OF.get(index, CELL_STATE)
+        there = index != CELL and self.given[peephole] is not None
         return Gate(
             weights,
             (0 if norm is not None else bias) - self.x_zero * weights.sum(axis=1),
@@ -189,7 +190,7 @@ class IntegerLSTM:
         logistic = fixed_point_16.logistic
         forget = logistic(self.gates[FORGET](x, h, c))
         candidate = fixed_point_16.tanh(self.gates[CELL](x, h, c), 3)
-        let_in = ONE - forget if self.gates[INPUT] is None else logistic(self.gates[INPUT](x, h, c))
+        let_in = ONE - forget if self.coupled else logistic(self.gates[INPUT](x, h, c))
         kept = fixed_point_16.wrap(rounding_divide_by_pot(forget * c, 15))
         added = fixed_point_16.wrap(rounding_divide_by_pot(let_in * candidate, 30 + self.exponent))
         c = saturate(kept + added, INT16)

@@ -80,7 +80,8 @@ class Svdf(Op):
     @classmethod
     def integers(cls, attributes, arrays, inputs, outputs):
         """The result for int8. A state that is left out is zeros."""
-        x, features, times, bias, state = (None if a is None else a.astype(np.int64) for a in (*arrays, None, None)[:5])
+        x, features, times = (array.astype(np.int64) for array in arrays[:3])
+        bias, state = (None if a is None else a.astype(np.int64) for a in (*arrays, None, None)[3:5])
         filters, memory = times.shape
         types = (*inputs, None, None)[:5]
         x_scale, x_zero = per_tensor(cls.name, "x", types[0])
