@@ -34,14 +34,17 @@ class Wanted:
 
 
 def wanted(graph: Graph, options: Options) -> Wanted:
-    """Raises InputError for a pattern that matches no layer. Where both options name a layer, keep_float goes first."""
+    """Raises InputError for a pattern that matches no layer. Where both options name a layer, keep_float goes first.
+
+    Layers in loops and branches stay float in any case, so int16 is not for them.
+    """
     dtype = INT16 if options.method == "int16x8" else INT8
-    return Wanted(dtype, matching(graph, options.int16, "int16").keys(), kept_nodes(graph, options))
+    return Wanted(dtype, matching(graph.nodes, options.int16, "int16").keys(), kept_nodes(graph, options))
 
 
 def kept_nodes(graph: Graph, options: Options) -> dict[Node, str]:
     """The nodes that keep_float names, and a reason that says so."""
-    found = matching(graph, options.keep_float, "keep_float")
+    found = matching(list(all_nodes(graph)), options.keep_float, "keep_float")
     return {node: f"keep_float names it ({pattern!r})" for node, pattern in found.items()}
 
 
@@ -50,12 +53,12 @@ def layer_name(node: Node) -> str:
     return node.name or node.outputs[0].name
 
 
-def matching(graph: Graph, patterns: Sequence[str], option: str) -> dict[Node, str]:
-    """The nodes of the layers that a pattern matches, with the first such pattern.
+def matching(nodes: Sequence[Node], patterns: Sequence[str], option: str) -> dict[Node, str]:
+    """Those of the nodes whose layers a pattern matches, with the first such pattern.
 
     Upper and lower case differ. Raises InputError for a pattern that matches no layer; option: what to call them.
     """
-    names = dict.fromkeys(layer_name(node) for node in all_nodes(graph))
+    names = dict.fromkeys(layer_name(node) for node in nodes)
     matched: dict[str, str] = {}
     for pattern in patterns:
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
@@ -63,7 +66,7 @@ def matching(graph: Graph, patterns: Sequence[str], option: str) -> dict[Node, s
             raise InputError(f"{option} {pattern!r} matches no layer{_suggestion(pattern, list(names))}")
         for name in found:
             matched.setdefault(name, pattern)
-    return {node: matched[layer_name(node)] for node in all_nodes(graph) if layer_name(node) in matched}
+    return {node: matched[layer_name(node)] for node in nodes if layer_name(node) in matched}
 
 
 def _suggestion(pattern: str, names: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ def calibrated_nodes(graph: Graph, kept_nodes: Mapping[Node, str]) -> list[Node]
     of the errors' mean.
     """
     readers: dict[Tensor, list[Node]] = {}
-    for node in graph.nodes:
+    for node in all_nodes(graph):
         for tensor in node.inputs:
             if tensor is not None and tensor.is_constant:
                 readers.setdefault(tensor, []).append(node)

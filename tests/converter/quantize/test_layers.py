@@ -4,6 +4,7 @@ from converter.quantize.layers import matching, wanted
 from converter.quantize.options import Options
 from converter.quantize.rules import INT8, INT16
 from schema import InputError
+from tests.support.control_flow import looping
 from tests.support.float_graphs import Builder
 
 
@@ -31,7 +32,7 @@ def names(nodes):
     ],
 )
 def test_patterns_name_layers(patterns, expected):
-    assert names(matching(graph(), patterns, "keep_float")) == expected
+    assert names(matching(graph().nodes, patterns, "keep_float")) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,14 @@ def test_patterns_name_layers(patterns, expected):
 )
 def test_a_pattern_that_matches_nothing_is_refused(pattern, message):
     with pytest.raises(InputError, match=message):
-        matching(graph(), ["stem", pattern], "int16")
+        matching(graph().nodes, ["stem", pattern], "int16")
+
+
+def test_layers_in_loops_can_be_kept_but_not_become_int16():
+    loop = looping()
+    assert names(wanted(loop, Options("int8", keep_float="add")).kept) == ["add", "add"]
+    with pytest.raises(InputError, match="int16 'add' matches no layer; there are loop"):
+        wanted(loop, Options("int8", int16="add"))
 
 
 def test_what_is_wanted_of_nodes():
