@@ -24,6 +24,7 @@ import numpy as np
 
 from schema import Quantization, ShapeError, TensorType, UnsupportedError, ops
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = "XNN_INVENTORY"
 """The environment variable that names a folder for the counts of each test process."""
 PARITY_TESTS = ("tests/schema/ops", "tests/converter/frontends/tflite")
@@ -107,7 +108,7 @@ def run(profile: str, arguments: Iterable[str]) -> Counter[Entry]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", *arguments]
         environment = os.environ | {FOLDER: folder, "HYPOTHESIS_PROFILE": profile}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stdout[-4000:] + done.stderr[-2000:])
         return load(Path(folder))

@@ -1,4 +1,7 @@
-"""No op without a reference, a kernel or the reason why it has none, and tests that compare them with an oracle."""
+"""No op without a kernel or the reason why it has none, and without tests that compare it with an oracle.
+
+That each has a reference is tested in test_attributes.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import pytest
 
 from runtime.kernels.table import BY_REFERENCE, LOWERINGS
 from schema import ops
-from schema.ops.base import Op
 from tests.support import inventory
 from tests.support.inventory import ELSEWHERE, KERNEL, LITERT, Entry
 
@@ -20,20 +22,6 @@ NOT_DRAWN = frozenset({"IF", "WHILE"})
 """Ops whose parity tests are files of given kinds."""
 
 
-@pytest.fixture(scope="module")
-def counts(repository) -> Counter[Entry]:
-    """What the drawn tests compare, found by running them."""
-    return inventory.run("brief", ["-m", "hypothesis", *inventory.PARITY_TESTS, "--deselect", __file__])
-
-
-@pytest.mark.parametrize("op", ops.NAMES)
-def test_every_op_has_a_reference(op):
-    kind = ops.get(op)
-    assert kind.name == op
-    assert kind.reference.__func__ is not Op.reference.__func__
-    assert kind.infer.__func__ is not Op.infer.__func__
-
-
 def test_every_op_has_a_kernel_or_the_reason_why_it_has_none():
     named = [op for names in BY_REFERENCE.values() for op in names.split()]
     assert len(named) == len(set(named))
@@ -42,26 +30,20 @@ def test_every_op_has_a_kernel_or_the_reason_why_it_has_none():
 
 
 @pytest.mark.slow
-def test_every_op_has_a_parity_test_that_draws_its_cases(counts):
+def test_every_op_dtype_and_kernel_is_compared():
+    """What the drawn tests compare is found by running them with a few examples each.
+
+    The parity tests run their cases on the engine as well: whatever they draw that has a kernel is compared with it.
+    """
+    counts = inventory.run("brief", ["-m", "hypothesis", *inventory.PARITY_TESTS, "--deselect", __file__])
     drawn = {op: inventory.cases(counts, op, LITERT, ELSEWHERE) for op in ops.NAMES if op not in NOT_DRAWN}
     missing = {op: count for op, count in drawn.items() if count < EXAMPLES}
-    assert not missing, missing
-
-
-@pytest.mark.slow
-def test_every_dtype_that_an_op_takes_is_compared(counts):
-    """Of float32, int8 and int16: what `infer` accepts in place of another dtype."""
-    accepted, compared = inventory.pairs(counts, inventory.ACCEPTED), inventory.pairs(counts, LITERT, ELSEWHERE)
-    missing = sorted(accepted - compared)
-    assert not missing, missing
-
-
-@pytest.mark.slow
-def test_every_kernel_is_compared_with_its_reference(counts):
-    """The parity tests run their cases by the engine as well: whatever they draw that has a kernel is compared."""
-    kernels = {op for op, _ in inventory.pairs(counts, KERNEL)}
-    missing = sorted(set(LOWERINGS) - kernels)
-    assert not missing, missing
+    assert not missing, "no parity test that draws its cases"
+    compared = inventory.pairs(counts, LITERT, ELSEWHERE)
+    missing_dtypes = sorted(inventory.pairs(counts, inventory.ACCEPTED) - compared)
+    assert not missing_dtypes, "what `infer` accepts in place of another dtype, of float32, int8 and int16"
+    missing_kernels = set(LOWERINGS) - {op for op, _ in inventory.pairs(counts, KERNEL)}
+    assert not missing_kernels, "no kernel was compared with its reference"
 
 
 def test_what_is_missing_is_seen():
