@@ -31,7 +31,7 @@ SAMPLES = 64  # that they are tried on
 KEPT = (1, 2, 4, 8)
 WORTHWHILE = 1.0  # dB that something has to gain to be recommended
 ENOUGH = 0.8  # of the largest gain: what reaches it and comes first is recommended
-AS_GOOD_AS_FLOAT = 60.0  # dB
+GOOD = 40.0  # dB, an error of a hundredth of the signal: more is not asked for
 SNR = "SNR dB of the outputs (before a softmax)"
 SATURATED = 0.5  # dB: keeping twice as many layers is not tried where the last doubling gained less
 
@@ -59,8 +59,8 @@ class Advice:
 
     @property
     def best(self) -> Trial | None:
-        """The first trial that gains nearly as much as any; None where none is worth it."""
-        gains = [min(trial.snr, AS_GOOD_AS_FLOAT) - self.baseline for trial in self.trials]
+        """The first trial that gains nearly as much as any, up to what is good; None where none is worth it."""
+        gains = [min(trial.snr, GOOD) - self.baseline for trial in self.trials]
         if max(gains, default=0.0) < WORTHWHILE:
             return None
         return next(t for t, gain in zip(self.trials, gains, strict=True) if gain >= ENOUGH * max(gains))
@@ -76,6 +76,8 @@ class Advice:
 
     def conclusion(self) -> str:
         """What to do, in one sentence."""
+        if self.best is None and self.baseline > GOOD - WORTHWHILE:
+            return f"advice: leave the model as it is, {self.baseline:.1f} dB are good"
         if self.best is None:
             return f"advice: nothing tried gains {WORTHWHILE:g} dB; leave the model as it is"
         return f"advice: {self.best.arguments}  ({self.baseline:.1f} dB become {self.best.snr:.1f})"

@@ -72,16 +72,22 @@ class Comparison:
         return list(dict.fromkeys(row.layer for row in self.by_own_error() if not row.moves and row.op != "QUANTIZE"))
 
     def text(self, top: int | None = None) -> str:
-        """For people. top: how many rows, None for all."""
-        shown = self.rows[:top]
-        cells = [HEAD, *(_cells(row) for row in shown)]
+        """For people: a line for all nodes of a layer that have the same op, with the worst of each figure.
+
+        top: how many lines, None for all.
+        """
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault((row.layer, row.op), []).append(row)
+        shown = list(groups.values())[:top]
+        cells = [HEAD, *(_cells(rows) for rows in shown)]
         outputs = ", ".join(f"'{name}' {decibels(snr)}" for name, snr in self.outputs.items())
         parts = [
             f"{self.source}: {self.method} against float, {self.samples} samples; SNR in dB: {outputs}",
             table(cells, right=range(3, 9)),
         ]
-        if len(shown) < len(self.rows):
-            parts[-1] += f"\n({len(self.rows) - len(shown)} better ones left out)"
+        if len(shown) < len(groups):
+            parts[-1] += f"\n({len(groups) - len(shown)} better ones left out)"
         if self.advice is not None:
             parts.append(str(self.advice))
         return "\n\n".join(parts)
@@ -107,18 +113,22 @@ def decibels(snr: float) -> str:
     return "exact" if snr == math.inf else f"{snr:.1f}"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(rows: Sequence[Row]) -> tuple[str, ...]:
+    own = [row.own_snr for row in rows if row.own_snr is not None]
+    steps = [row.max_error_steps for row in rows if row.max_error_steps is not None]
+    own_steps = [row.own_max_error_steps for row in rows if row.own_max_error_steps is not None]
+    first = rows[0]
     return (
-        row.layer,
-        row.op,
-        row.dtype,
-        decibels(row.snr),
-        "" if row.own_snr is None else decibels(row.own_snr),
-        f"{row.cosine:.5f}",
-        f"{row.max_error:.3g}",
-        "" if row.max_error_steps is None else f"{row.max_error_steps:.1f}",
-        "" if row.own_max_error_steps is None else f"{row.own_max_error_steps:.1f}",
-        "inherited" if row.inherited else "its own",
+        first.layer,
+        first.op if len(rows) == 1 else f"{first.op} x{len(rows)}",
+        "/".join(dict.fromkeys(row.dtype for row in rows)),
+        decibels(first.snr),
+        decibels(min(own)) if own else "",
+        f"{min(row.cosine for row in rows):.5f}",
+        f"{max(row.max_error for row in rows):.3g}",
+        f"{max(steps):.1f}" if steps else "",
+        f"{max(own_steps):.1f}" if own_steps else "",
+        "inherited" if all(row.inherited for row in rows) else "its own",
     )
 
 

@@ -94,6 +94,8 @@ def test_best_is_the_first_that_gains_nearly_as_much_as_any():
     trials = [trial(22, "a"), trial(29, "a", "b"), trial(30, "a", "b", "c")]
     assert Advice(20, trials, []).best is trials[1]
     assert Advice(29.5, trials, []).best is None
+    assert Advice(20, [trial(38.5, "a"), trial(90, "a", "b")], []).best.snr == 38.5
+    assert "45.0 dB are good" in str(Advice(45, [trial(60, "a")], []))
     assert "leave the model as it is" in str(Advice(29.5, trials, []))
     assert Advice(20, [], []).best is None
     assert Advice(math.inf, [trial(math.inf, "a")], []).best is None

@@ -81,6 +81,22 @@ def test_text_and_json(comparison):
     assert again["advice"] is None
 
 
+def test_nodes_of_a_layer_share_a_line():
+    rows = [
+        converter.debug.Row("lstm", "ADD", "int8", 20.0, 0.9, 1.0, 5.0, 21.0, 0.9, 0.5, 2.5),
+        converter.debug.Row("dense", "ADD", "int8", 25.0, 0.99, 1.0, 5.0, 40.0, 0.9, 0.5, 2.5),
+        converter.debug.Row("lstm", "ADD", "int8", 30.0, 0.8, 3.0, 7.0, 19.0, 0.9, 0.5, 9.5),
+        converter.debug.Row("lstm", "LOG", "float32", 31.0, 0.8, 3.0),
+    ]
+    found = converter.debug.Comparison("net", "int8", 1, rows, {"y": 20.0})
+    lines = [line.split() for line in str(found).splitlines()[3:]]
+    assert lines[0] == ["lstm", "ADD", "x2", "int8", "20.0", "19.0", "0.80000", "3", "7.0", "9.5", "its", "own"]
+    assert lines[1] == ["dense", "ADD", "int8", "25.0", "40.0", "0.99000", "1", "5.0", "2.5", "inherited"]
+    assert lines[2] == ["lstm", "LOG", "float32", "31.0", "0.80000", "3", "inherited"]
+    assert "(1 better ones left out)" in found.text(2)
+    assert len(found.to_json()["layers"]) == 4
+
+
 def test_what_does_not_differ_is_exact():
     row = converter.debug.Row("a", "RELU", "float32", math.inf, 1.0, 0.0)
     found = converter.debug.Comparison("net", "int8", 1, [row], {"y": math.inf})
