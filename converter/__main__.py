@@ -19,8 +19,10 @@ EXAMPLES = """examples:
   python -m converter saved_model/ out.xnn
   python -m converter model.keras out.xnn --quantize int8 --calibration calib.npy
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --explain
+  python -m converter saved_model/ out.xnn --quantize int16x8 --calibration calib.npz
+  python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --keep-float 'head/*' --int16 stem
   python -m converter model.h5 out.xnn --custom-objects my_package.layers
-  python -m converter saved_model/ out.xnn --signature serve --quantize float16
+  python -m converter saved_model/ out.xnn --signature serve --quantize int8-weights
   python -m converter model.tflite out.xnn
 
 calibration files hold some hundred typical samples on axis 0: a .npy for one input, a .npz with one array for each
@@ -46,15 +48,36 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--quantize",
         choices=METHODS,
         default="none",
-        help="int8 needs --calibration; float16 halves the weights; default: as the source is",
+        help="int8 and int16x8 (int16 activations, int8 weights) need --calibration; int8-weights stores a quarter of "
+        "the weights' bytes and float16 half of them, both compute in float32; default: as the source is",
     )
-    add("--calibration", metavar="FILE", help=".npy or .npz file of samples that int8 takes its ranges from")
-    add("--observer", choices=OBSERVERS, default=DEFAULT_OBSERVER, help="how ranges are taken")
+    add(
+        "--calibration",
+        metavar="FILE",
+        help=".npy or .npz file of typical samples: ranges and weights are chosen to suit it",
+    )
+    add("--observer", choices=OBSERVERS, default=DEFAULT_OBSERVER, help="how int8 ranges are taken")
     add(
         "--io-dtype",
-        choices=("float32", "int8"),
-        help="dtype of inputs and outputs of an int8 model (default: float32)",
+        choices=("float32", "int8", "int16"),
+        help="dtype of inputs and outputs of an int8 (int16x8) model (default: float32)",
     )
+    add(
+        "--keep-float",
+        metavar="PATTERNS",
+        action="append",
+        default=[],
+        help="layers that are not quantized: names or patterns such as 'block?/*', separated by commas or repeated",
+    )
+    add(
+        "--int16",
+        metavar="PATTERNS",
+        action="append",
+        default=[],
+        help="layers of an int8 model whose activations are int16",
+    )
+    add("--equalize", action="store_true", help="scale channels across layers where that helps (int8, int16x8)")
+    add("--bias-correction", action="store_true", help="make up for shifted means where that helps (int8, int16x8)")
     add("--signature", metavar="NAME", help="the source's signature (default: serving_default, or the only one)")
     add(
         "--custom-objects",
@@ -79,6 +102,10 @@ def run(options: argparse.Namespace) -> None:
         io_dtype=options.io_dtype,
         custom_objects=options.custom_objects,
         observer=options.observer,
+        keep_float=",".join(options.keep_float),
+        int16=",".join(options.int16),
+        equalize=options.equalize,
+        bias_correction=options.bias_correction,
     )
     target = result.save(options.output)
     if options.explain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,23 +45,34 @@ def convert(
     io_dtype: str | None = None,
     custom_objects: Mapping[str, Any] | str | None = None,
     observer: str = DEFAULT_OBSERVER,
+    keep_float: str | Sequence[str] = (),
+    int16: str | Sequence[str] = (),
+    equalize: bool = False,
+    bias_correction: bool = False,
 ) -> Result:
     """Convert a model.
 
     source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras, an .h5 or a
         .tflite file (or the bytes of the last).
-    quantize: "none" (as the source is), "int8" (needs calibration) or "float16" (weights).
+    quantize: "none" (as the source is), "int8" (needs calibration), "int16x8" (so does that, with int16 activations),
+        "int8-weights" (weights are stored as int8, everything computed in float32; calibration makes it more accurate)
+        or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
         such as a tf.data.Dataset.
     signature: of a SavedModel or a .tflite file, by default "serving_default" or the only one.
-    io_dtype: "int8" makes float inputs and outputs int8; None and "float32" keep them.
+    io_dtype: "int8" makes float inputs and outputs of an int8 model int8, "int16" those of an int16x8 model int16; None
+        and "float32" keep them.
     custom_objects: classes and functions by name that a .keras or .h5 file needs, or the module that defines them.
     observer: how int8 ranges are taken from the calibration data: "minmax", "percentile" or "entropy".
+    keep_float: patterns of layer names, as of fnmatch, that are not quantized: "conv1", "block?/*", ("stem", "*_dw").
+    int16: patterns of layers of an int8 model that have int16 activations.
+    equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
+        shifted means in the biases. Both are kept only where the calibration data shows that they help.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
     """
-    options = Options(quantize, observer, io_dtype)
+    options = Options(quantize, observer, io_dtype, keep_float, int16, equalize, bias_correction)
     options.check_calibration(calibration)
     with progress.shown() as display:
         with display.stage("reading the model"):
@@ -69,7 +80,7 @@ def convert(
         integers = computes_integers(graph)
         if integers and quantize != "none":
             raise InputError(
-                f"{_describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
+                f"{describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
             )
         with display.stage("rewriting the graph"):
             explanation = manager.optimize(graph, display.detail)
@@ -79,7 +90,7 @@ def convert(
                 report = quantization.quantize(graph, options, calibration, display.advance)
         with display.stage("writing the file"):
             data = schema.write(schema.Model([graph], producer=f"xnn {__version__}"))
-    return Result(data, Report(_describe(source), len(data), graph, explanation, report, display.seconds, integers))
+    return Result(data, Report(describe(source), len(data), graph, explanation, report, display.seconds, integers))
 
 
 def require_writable(target: Path) -> None:
@@ -90,7 +101,8 @@ def require_writable(target: Path) -> None:
         raise InputError(f"{target}: there is no folder {target.parent}")
 
 
-def _describe(source: Any) -> str:
+def describe(source: Any) -> str:
+    """How messages call a source."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return f"a .tflite file of {len(source)} bytes"
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"model '{getattr(source, 'name', source)}'"

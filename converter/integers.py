@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schema.graph import Graph, Tensor
+from schema.graph import Graph, Tensor, all_nodes
 
 BORDERS = ("QUANTIZE", "DEQUANTIZE")
 
@@ -10,7 +10,7 @@ BORDERS = ("QUANTIZE", "DEQUANTIZE")
 def computes_integers(graph: Graph) -> bool:
     """Whether any op but QUANTIZE and DEQUANTIZE, which alone only round, reads or makes quantized numbers."""
     return any(
-        node.op not in BORDERS and any(map(_is_quantized, (*node.inputs, *node.outputs))) for node in graph.nodes
+        node.op not in BORDERS and any(map(_is_quantized, (*node.inputs, *node.outputs))) for node in all_nodes(graph)
     )
 
 

@@ -10,7 +10,7 @@ from converter.passes.manager import Explanation
 from converter.quantize import Report as QuantizationReport
 from schema import inference
 from schema.coding import constant as constant_coding
-from schema.graph import Constant, Graph, TensorType
+from schema.graph import Constant, Graph, Tensor, TensorType, all_nodes, nested
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Layer:
 
 @dataclass
 class Report:
-    """bytes: of the whole file. nodes: how many. seconds: by stage. quantization: what was done, None for nothing.
-    integer_source: whether the source was quantized already.
+    """bytes: of the whole file. nodes: how many, those in branches and loops among them. seconds: by stage.
+    quantization: what was done, None for nothing. integer_source: whether the source was quantized already.
     """
 
     source: str
@@ -44,15 +44,17 @@ class Report:
 
     @property
     def nodes(self) -> int:
-        return len(self.graph.nodes)
+        return sum(1 for _ in all_nodes(self.graph))
 
     @cached_property
     def layers(self) -> list[Layer]:
         """In the order in which they first run."""
-        types = inference.infer(self.graph).types
+        types: dict[Tensor, TensorType] = {}
+        for inner in nested(self.graph):
+            types.update(inference.infer(inner).types)
         found: dict[str, Layer] = {}
         counted: set[Constant] = set()
-        for node in self.graph.nodes:
+        for node in all_nodes(self.graph):
             layer = found.get(node.name, Layer(node.name, (), types[node.outputs[0]], 0, 0))
             parameters, size = layer.parameters, layer.stored_bytes
             for tensor in node.inputs:
@@ -84,11 +86,12 @@ class Report:
         return "\n\n".join(parts)
 
     def signature(self) -> str:
-        """Inputs and outputs, a line each."""
+        """Inputs, outputs and state, a line each."""
         types = inference.infer(self.graph).types
         ends = (
-            ("input", self.graph.input_names, self.graph.inputs),
-            ("output", self.graph.output_names, self.graph.outputs),
+            ("input", self.graph.argument_names, self.graph.arguments),
+            ("output", self.graph.result_names, self.graph.results),
+            ("state", self.graph.state_names, self.graph.inputs[len(self.graph.arguments) :]),
         )
         return "\n".join(
             f"{kind} '{name}': {types[tensor]}"

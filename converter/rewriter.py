@@ -6,6 +6,7 @@ edit is constant, so a pass over a thousand nodes takes a few milliseconds.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -141,6 +142,16 @@ class Rewriter:
         self._redirect(old, new)
         self._drop_if_dead(producer)
 
+    def replace(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Let other nodes compute all outputs of a node, in its place."""
+        self._before.setdefault(node, []).extend(nodes)
+        for new in nodes:
+            self._register(new)
+        self._removed.add(node)
+        self._release(node, node.inputs)
+        for new in reversed(nodes):
+            self._drop_if_dead(new)
+
     def make_constant(self, node: Node, arrays: Sequence[np.ndarray]) -> None:
         """Turn the outputs of a node, none of them an output of the graph, into constants and remove the node."""
         for tensor, array in zip(node.outputs, arrays, strict=True):
@@ -196,6 +207,20 @@ class Rewriter:
             self._place(added, nodes)
         if node not in self._removed:
             nodes.append(node)
+
+
+def copy(graph: Graph) -> Graph:
+    """The graph with nodes of its own, so that rewriting it leaves the original as it is. Tensors are shared."""
+    nodes = [dataclasses.replace(node, inputs=list(node.inputs), outputs=list(node.outputs)) for node in graph.nodes]
+    return dataclasses.replace(
+        graph,
+        nodes=nodes,
+        inputs=list(graph.inputs),
+        input_names=list(graph.input_names),
+        outputs=list(graph.outputs),
+        output_names=list(graph.output_names),
+        state=list(graph.state),
+    )
 
 
 def _is_small(tensor: Tensor) -> bool:

@@ -1,29 +1,33 @@
 """A model prepared for one set of input shapes: kernels chosen, weights packed, memory laid out.
 
 Running it allocates only the outputs. Steps are native calls (runs of consecutive nodes with kernels) and host steps
-(nodes without one, run by their references). Where a size depends on data, what follows cannot be laid out: it runs by
-the references, node by node.
+(nodes without one, run by their references, and nodes that run other graphs, which have plans of their own). Where a
+size depends on data, what follows cannot be laid out: it runs by the references, node by node.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from runtime import control_flow
 from runtime.kernels.table import lowering_for
 from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, aligned
 from runtime.memory_planner import Layout, plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
 from runtime.storage import Storage
-from schema import evaluate, fixedpoint, inference, ops
+from schema import evaluate, fixedpoint, inference, limits, ops
 from schema.errors import ExecutionError, MemoryLimitError, XnnError
 from schema.graph import Graph, Node, Shape, Tensor, TensorType
-from schema.inference import Inference, place
+from schema.inference import CONTROL_FLOW, Inference, place
+
+PLANS_KEPT = 8  # sets of input shapes whose plans are kept
 
 
 @dataclass
@@ -38,17 +42,21 @@ class NativeStep:
 
 @dataclass
 class HostStep:
-    """One node by its reference, on views of the arena."""
+    """One node by its reference, or one that runs graphs (calls), on views of the arena."""
 
     node: Node
+    calls: Calls | None = None
     inputs: list[np.ndarray | None] = field(default_factory=list)
     outputs: list[np.ndarray] = field(default_factory=list)
     input_types: list[TensorType | None] = field(default_factory=list)
     output_types: list[TensorType] = field(default_factory=list)
 
-    def run(self) -> None:
-        op, attributes = ops.get(self.node.op), self.node.attributes
-        results = ops.run(op, attributes, self.inputs, self.input_types, self.output_types)
+    def run(self, threads: int | None) -> None:
+        if self.calls is None:
+            op, attributes = ops.get(self.node.op), self.node.attributes
+            results = ops.run(op, attributes, self.inputs, self.input_types, self.output_types)
+        else:
+            results = self.calls.run(self.inputs, threads)
         for target, result in zip(self.outputs, results, strict=True):
             target[...] = result
 
@@ -58,7 +66,7 @@ class Part:
     """One node of a plan, to be run by itself: for profiling."""
 
     node: Node
-    kernel: str  # names of its kernels, "reference" for a host step
+    kernel: str  # names of its kernels; "reference" or "graphs" for a host step
     run: Callable[[int | None], object]
 
 
@@ -86,6 +94,11 @@ class Plan:
         self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
         layout = plan_memory(self.storage.requests())
         self._check_memory(layout.total)
+        self._calls = {
+            node: Calls(node, weights, requantization, memory_limit - layout.total)
+            for node in graph.nodes
+            if node.op in CONTROL_FLOW
+        }
         with fixedpoint.requantization(requantization):
             self.steps = self._lower([n for n in computed if not self.storage.is_view(n)], weights)
         self._lay_out(layout)
@@ -118,7 +131,10 @@ class Plan:
             lowering = lowering_for(node.op)
             calls = None if lowering is None else lowering(context)
             if calls is None:
-                steps.append(HostStep(node, input_types=list(context.inputs), output_types=list(context.outputs)))
+                calling = self._calls.get(node)
+                steps.append(
+                    HostStep(node, calling, input_types=list(context.inputs), output_types=list(context.outputs))
+                )
                 continue
             if not steps or isinstance(steps[-1], HostStep):
                 steps.append(NativeStep())
@@ -170,7 +186,7 @@ class Plan:
             self.write_inputs(arrays)
             for step in self.steps:
                 self.run_step(step, threads)
-            return self.read_outputs()
+            return self.read_outputs(threads)
 
     def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
         for tensor, array in zip(self.graph.inputs, arrays, strict=True):
@@ -180,7 +196,7 @@ class Plan:
         if isinstance(step, HostStep):
             try:
                 with fixedpoint.requantization(self.requantization):
-                    step.run()
+                    step.run(threads)
             except XnnError as error:
                 raise place(step.node, error) from None
             except MemoryError as error:
@@ -194,7 +210,8 @@ class Plan:
         parts = []
         for step in self.steps:
             if isinstance(step, HostStep):
-                parts.append(Part(step.node, "reference", partial(self.run_step, step)))
+                kernel = "reference" if step.calls is None else "graphs"
+                parts.append(Part(step.node, kernel, partial(self.run_step, step)))
                 continue
             assert step.plan is not None
             first = 0
@@ -204,21 +221,74 @@ class Plan:
                 first += count
         return parts
 
-    def read_outputs(self) -> list[np.ndarray]:
-        values = self._run_tail() if self.tail else {}
+    def read_outputs(self, threads: int | None = None) -> list[np.ndarray]:
+        values = self._run_tail(threads) if self.tail else {}
         return [self._output(tensor, values) for tensor in self.graph.outputs]
 
     def _output(self, tensor: Tensor, values: dict[Tensor, np.ndarray]) -> np.ndarray:
         array = values.get(tensor)
         return np.array(self._known_or_view(tensor) if array is None else array)
 
-    def _run_tail(self) -> dict[Tensor, np.ndarray]:
+    def _run_tail(self, threads: int | None) -> dict[Tensor, np.ndarray]:
         values: dict[Tensor, np.ndarray] = {}
-        for node in self.tail:
-            arrays = [values[t] if t in values else self._known_or_view(t) for t in node.inputs]
-            with fixedpoint.requantization(self.requantization):
-                values.update(zip(node.outputs, evaluate.run_node(node, arrays, self.memory_limit), strict=True))
+        with fixedpoint.requantization(self.requantization), limits.memory(self.memory_limit):
+            for node in self.tail:
+                arrays = [values[t] if t in values else self._known_or_view(t) for t in node.inputs]
+                results = self._run_node(node, arrays, threads)
+                values.update(zip(node.outputs, results, strict=True))
         return values
+
+    def _run_node(self, node: Node, arrays: list[np.ndarray | None], threads: int | None) -> list[np.ndarray]:
+        if node not in self._calls:
+            return evaluate.run_node(node, arrays)
+        try:
+            return self._calls[node].run(arrays, threads)
+        except XnnError as error:
+            raise place(node, error) from None
+
+
+class Plans:
+    """The plans of one graph for the sets of input shapes that came last."""
+
+    def __init__(self, graph: Graph, weights: PackedWeights, requantization: str, memory_limit: int):
+        self._graph, self._weights, self._requantization = graph, weights, requantization
+        self._memory_limit = memory_limit
+        self._kept: OrderedDict[tuple, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, arrays: Sequence[np.ndarray]) -> Plan:
+        """The plan for these inputs' shapes."""
+        shapes = tuple(array.shape for array in arrays)
+        with self._lock:
+            plan = self._kept.get(shapes)
+            if plan is None:
+                plan = Plan(self._graph, shapes, self._weights, self._requantization, self._memory_limit)
+                self._kept[shapes] = plan
+                if len(self._kept) > PLANS_KEPT:
+                    self._kept.popitem(last=False)
+            else:
+                self._kept.move_to_end(shapes)
+            return plan
+
+
+class Calls:
+    """The graphs that a node runs, each with its plans. memory_limit: bytes that are left for one plan."""
+
+    def __init__(self, node: Node, weights: PackedWeights, requantization: str, memory_limit: int):
+        self._node, self._requantization, self._memory_limit = node, requantization, memory_limit
+        self._plans = {
+            name: Plans(graph, weights, requantization, memory_limit) for name, graph in node.subgraphs.items()
+        }
+
+    def run(self, arrays: Sequence[np.ndarray | None], threads: int | None) -> list[np.ndarray]:
+        calls = {name: partial(self._call, name, threads) for name in self._plans}
+        return control_flow.run(self._node, calls, [array for array in arrays if array is not None])
+
+    def _call(self, name: str, threads: int | None, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if all(array.size for array in arrays):
+            return self._plans[name].of(arrays).run(arrays, threads)
+        with limits.memory(self._memory_limit):  # kernels are made for arrays that hold something
+            return evaluate.run(self._node.subgraphs[name], arrays)
 
 
 def _split(graph: Graph, known: Inference) -> tuple[list[Node], list[Node]]:

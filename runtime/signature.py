@@ -45,7 +45,7 @@ def bind(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any] | None = N
     hides a missing rescaling.
     Raises InputError that names the input and what it should be.
     """
-    names = graph.input_names
+    names = graph.argument_names
     if len(args) == 1 and isinstance(args[0], Mapping):
         given = dict(args[0])
     else:
@@ -62,7 +62,7 @@ def bind(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any] | None = N
     missing = [name for name in names if name not in given]
     if missing:
         raise InputError(f"input {', '.join(map(repr, missing))} is missing: the model takes {names}")
-    return [check(name, tensor, given[name]) for name, tensor in zip(names, graph.inputs, strict=True)]
+    return [check(name, tensor, given[name]) for name, tensor in zip(names, graph.arguments, strict=True)]
 
 
 def check(name: str, tensor: Tensor, value: Any) -> np.ndarray:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 import numpy as np
 
-from schema import ops
+from schema import limits, ops
 from schema.errors import InputError, MemoryLimitError, XnnError
 from schema.graph import Graph, Node, Tensor, TensorType
-from schema.inference import MAX_TENSOR_BYTES, place, size_in_bytes
+from schema.inference import place, size_in_bytes
 
 
-def run_node(node: Node, arrays: Sequence[np.ndarray | None], memory_limit: int = MAX_TENSOR_BYTES) -> list[np.ndarray]:
+def run_node(node: Node, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
     """One node on these arrays (None for an optional input left out). Raises XnnErrors that name the node,
-    MemoryLimitError for an output of more than `memory_limit` bytes.
+    MemoryLimitError for an output of more bytes than the surrounding `schema.limits.memory` context allows.
     """
-    op = ops.get(node.op)
+    op, memory_limit = ops.get(node.op), limits.memory_limit()
     types = [
         None if tensor is None or array is None else TensorType(array.shape, array.dtype, tensor.quantization)
         for tensor, array in zip(node.inputs, arrays, strict=True)
@@ -32,11 +32,21 @@ def run_node(node: Node, arrays: Sequence[np.ndarray | None], memory_limit: int 
         raise place(node, error) from None
 
 
-def run(graph: Graph, arrays: Sequence[np.ndarray], keep: Sequence[Tensor] = ()) -> list[np.ndarray]:
+def run(
+    graph: Graph,
+    arrays: Sequence[np.ndarray],
+    keep: Sequence[Tensor] = (),
+    state: MutableMapping[str, np.ndarray] | None = None,
+) -> list[np.ndarray]:
     """The graph's outputs for these inputs, in declared order; then the arrays of the tensors in `keep`.
 
-    Accumulators are requantized by the rule of the surrounding `schema.fixedpoint.requantization` context.
+    state: what the graph remembers, by name, {} before its first run. It is changed to what it is after the run, and
+    neither `arrays` nor the result holds it. None: the graph as a function, whose inputs and outputs hold it.
+    Accumulators are requantized by the rule of the surrounding `schema.fixedpoint.requantization` context, loops end
+    in ExecutionError by that of `schema.limits.iterations`.
     """
+    if state is not None:
+        return _run_with_state(graph, arrays, keep, state)
     if len(arrays) != len(graph.inputs):
         raise InputError(f"{len(arrays)} arrays for the {len(graph.inputs)} inputs {graph.input_names}")
     wanted = [*graph.outputs, *keep]
@@ -56,3 +66,15 @@ def run(graph: Graph, arrays: Sequence[np.ndarray], keep: Sequence[Tensor] = ())
             if tensor is not None and last_use[tensor] == index and tensor not in kept:
                 values.pop(tensor, None)
     return [value(tensor) for tensor in wanted]  # type: ignore[misc]
+
+
+def _run_with_state(
+    graph: Graph, arrays: Sequence[np.ndarray], keep: Sequence[Tensor], state: MutableMapping[str, np.ndarray]
+) -> list[np.ndarray]:
+    if len(arrays) != len(graph.arguments):
+        raise InputError(f"{len(arrays)} arrays for the {len(graph.arguments)} inputs {graph.argument_names}")
+    names, count = graph.state_names, len(graph.results)
+    before = [np.asarray(state.get(name, tensor.value)) for name, tensor in zip(names, graph.state, strict=True)]
+    values = run(graph, [*arrays, *before], keep)
+    state.update(zip(names, values[count:], strict=False))
+    return values[:count] + values[len(graph.outputs) :]

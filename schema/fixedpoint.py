@@ -181,8 +181,6 @@ def activation_bounds(lowest: float, highest: float, output: TensorType) -> tupl
     def integer(real: float) -> int:
         with np.errstate(over="ignore"):
             steps = float(round_half_away(np.float32(real) / scale))
-        return zero_point + int(min(max(steps, INT32_MIN), INT32_MAX))
+        return int(min(max(steps + zero_point, info.min), info.max))
 
-    low = info.min if math.isinf(lowest) else max(info.min, integer(lowest))
-    high = info.max if math.isinf(highest) else min(info.max, integer(highest))
-    return low, high
+    return integer(lowest), integer(highest)

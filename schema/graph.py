@@ -5,7 +5,8 @@ Plain dataclasses with object references: a node holds its tensors, a tensor kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +114,8 @@ class Tensor:
 class Node:
     """One operation. `attributes` is an instance of the op's Attributes dataclass, None for ops that have none.
 
-    An input of None is an optional one left out. `name` is the layer's name in the source model.
+    An input of None is an optional one left out. `name` is the layer's name in the source model. Attributes of IF and
+    WHILE hold graphs, each of which belongs to that node alone.
     """
 
     op: str
@@ -122,13 +124,25 @@ class Node:
     attributes: Any = None
     name: str = ""
 
+    @property
+    def subgraphs(self) -> dict[str, Graph]:
+        """The graphs that the node runs, by the name of the attribute that holds them."""
+        if not dataclasses.is_dataclass(self.attributes):
+            return {}
+        values = ((f.name, getattr(self.attributes, f.name)) for f in dataclasses.fields(self.attributes))
+        return {name: value for name, value in values if isinstance(value, Graph)}
+
     def __str__(self) -> str:
         return f"{self.op} '{self.name}'" if self.name else self.op
 
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes in an order in which they can run, and the signature: named inputs and outputs in declared order."""
+    """Nodes in an order in which they can run, and the signature: named inputs and outputs in declared order.
+
+    A graph is a function, whatever it remembers: `state` holds constants, the initial values of as many of the last
+    inputs. The last outputs are the values that these inputs have in the next run. Whoever runs the graph keeps them.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Tensor] = field(default_factory=list)
@@ -136,6 +150,29 @@ class Graph:
     outputs: list[Tensor] = field(default_factory=list)
     output_names: list[str] = field(default_factory=list)
     name: str = "serving_default"
+    state: list[Tensor] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> list[Tensor]:
+        """The inputs that a caller gives: all but the state."""
+        return self.inputs[: len(self.inputs) - len(self.state)]
+
+    @property
+    def argument_names(self) -> list[str]:
+        return self.input_names[: len(self.inputs) - len(self.state)]
+
+    @property
+    def results(self) -> list[Tensor]:
+        """The outputs that a caller gets: all but the next state."""
+        return self.outputs[: len(self.outputs) - len(self.state)]
+
+    @property
+    def result_names(self) -> list[str]:
+        return self.output_names[: len(self.outputs) - len(self.state)]
+
+    @property
+    def state_names(self) -> list[str]:
+        return self.input_names[len(self.inputs) - len(self.state) :]
 
     def tensors(self) -> list[Tensor]:
         """All tensors, inputs first, then in the order in which nodes name them."""
@@ -146,14 +183,14 @@ class Graph:
             for used in (*node.inputs, *node.outputs):
                 if used is not None:
                     seen.setdefault(id(used), used)
-        for tensor in self.outputs:
+        for tensor in (*self.outputs, *self.state):
             seen.setdefault(id(tensor), tensor)
         return list(seen.values())
 
 
 @dataclass(eq=False)
 class Model:
-    """What one `.xnn` file holds. graphs[0] is the one that runs."""
+    """What one `.xnn` file holds. graphs[0] is the one that runs; graphs that nodes run need not be listed."""
 
     graphs: list[Graph]
     requantization: str = "TFLITE_DOUBLE"
@@ -163,6 +200,19 @@ class Model:
     @property
     def graph(self) -> Graph:
         return self.graphs[0]
+
+
+def nested(graph: Graph) -> Iterator[Graph]:
+    """The graph, and all graphs that its nodes run, each before those inside of it."""
+    yield graph
+    for node in graph.nodes:
+        for inner in node.subgraphs.values():
+            yield from nested(inner)
+
+
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of the graph and of all graphs that they run."""
+    return (node for inner in nested(graph) for node in inner.nodes)
 
 
 def types_of(tensors: Sequence[Tensor | None]) -> list[TensorType | None]:

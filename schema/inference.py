@@ -15,9 +15,9 @@ import numpy as np
 from schema import ops
 from schema.errors import ShapeError, XnnError
 from schema.graph import Graph, Node, Shape, Tensor, TensorType
+from schema.limits import MAX_TENSOR_BYTES
 
 MAX_RANK = 8
-MAX_TENSOR_BYTES = 1 << 40
 FOLD_LIMIT = 1024  # elements: enough for shape arithmetic, never for weights
 
 # Which input of an op is the shape of its output.
@@ -38,6 +38,8 @@ MOVES: dict[str, tuple[int, ...] | None] = {
     "CONCATENATION": None,
 }
 ARITHMETIC = ("ADD", "SUB", "MUL")
+CONTROL_FLOW = ("IF", "WHILE")
+"""Ops that are never run to learn a value: they may take any time."""
 
 
 @dataclass
@@ -98,11 +100,15 @@ def infer(graph: Graph, input_shapes: Sequence[Shape] | None = None) -> Inferenc
 
 
 def annotate(graph: Graph) -> Inference:
-    """Set the shape of every computed tensor to what is inferred from the graph's inputs."""
+    """Set the shape of every computed tensor to what is inferred from the graph's inputs; of graphs that its nodes run
+    as well, from what they declare themselves.
+    """
     result = infer(graph)
     for node in graph.nodes:
         for tensor in node.outputs:
             tensor.shape = result.types[tensor].shape
+        for inner in node.subgraphs.values():
+            annotate(inner)
     return result
 
 
@@ -172,7 +178,7 @@ def _fold(node: Node, op, types, values, inferred: list[TensorType], result: Inf
         if types[0].rank is not None:
             result.values[node.outputs[0]] = np.array(types[0].rank, inferred[0].dtype)
         return
-    if any(not k.is_static or _count(k) > FOLD_LIMIT for k in inferred):
+    if node.op in CONTROL_FLOW or any(not k.is_static or _count(k) > FOLD_LIMIT for k in inferred):
         return
     given = [v is not None or t is None for v, t in zip(values, node.inputs, strict=True)]
     if all(given) and node.inputs:

@@ -23,9 +23,11 @@ from schema.flatbuffer import Field, Layout, Reader
 from schema.generated import layout as generated
 from schema.graph import Constant, Graph, Model, Node, Tensor
 from schema.ops import attributes as attribute_tables
+from schema.ops import calls
 from schema.quantization import Quantization
 
 READER_VERSION = 1
+MAX_DEPTH = 16  # of graphs that run each other
 STREAMS = ("values", "codebook", "positions", "channel_scale")
 SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
 LAYOUT = Layout(
@@ -71,7 +73,7 @@ def _read(data: memoryview) -> Model:
     if not raw["graphs"]:
         raise FormatError("the file holds no graph")
     weights = _Weights(sections.get(container.WEIGHTS, memoryview(b"")))
-    graphs = [_graph(g, weights, f"graph {i}") for i, g in enumerate(raw["graphs"])]
+    graphs = _Graphs(raw["graphs"], weights).all()
     metadata = {e["key"] or "": e["value"] or "" for e in raw["metadata"] or []}
     return Model(graphs, raw["requantization"], raw["producer"] or "", metadata)
 
@@ -113,7 +115,50 @@ class _Weights:
         return Stream(self.data[offset : offset + size], raw["coding"], raw["bits"])
 
 
-def _graph(raw: dict[str, Any], weights: _Weights, place: str) -> Graph:
+class _Graphs:
+    """The graphs of a file, each read when it is first named: a node has the graphs that it runs.
+
+    No graph runs itself, directly or not, none is named twice, and none lies deeper than MAX_DEPTH, so that reading,
+    planning and running them takes what the file's size allows.
+    """
+
+    def __init__(self, raw: list[dict[str, Any]], weights: _Weights):
+        self.raw, self.weights = raw, weights
+        self.done: dict[int, Graph] = {}
+        self.heights: dict[int, int] = {}
+        self.named: set[int] = set()
+        self.open: list[int] = []
+
+    def all(self) -> list[Graph]:
+        return [self.read(index) for index in range(len(self.raw))]
+
+    def read(self, index: int) -> Graph:
+        if index not in self.done:
+            self.heights[index] = 1
+            self.open.append(index)
+            self.done[index] = _graph(self.raw[index], self.weights, self, f"graph {index}")
+            self.open.pop()
+        return self.done[index]
+
+    def named_by(self, index: int, place: str) -> Graph:
+        """The graph that a node of the one being read runs."""
+        if index >= len(self.raw):
+            raise FormatError(f"{place}: graph {index} is none of the {len(self.raw)} there are")
+        if index == 0 or index in self.open:
+            raise FormatError(f"{place}: graph {index} runs itself")
+        if index in self.named:
+            raise FormatError(f"{place}: graph {index} is run by another node already")
+        self.named.add(index)
+        if len(self.open) < MAX_DEPTH:
+            graph = self.read(index)
+            outer = self.open[-1]
+            self.heights[outer] = max(self.heights[outer], 1 + self.heights[index])
+            if self.heights[outer] <= MAX_DEPTH:
+                return graph
+        raise FormatError(f"{place}: graphs are nested deeper than {MAX_DEPTH}")
+
+
+def _graph(raw: dict[str, Any], weights: _Weights, graphs: _Graphs, place: str) -> Graph:
     tensors = [_tensor(t, weights, f"{place}, tensor {i}") for i, t in enumerate(raw["tensors"] or [])]
 
     def pick(index: int, where: str) -> Tensor:
@@ -131,7 +176,7 @@ def _graph(raw: dict[str, Any], weights: _Weights, place: str) -> Graph:
         available.add(tensor)
         tensor.name = name
     for i, n in enumerate(raw["nodes"] or []):
-        node = _node(n, pick, f"{place}, node {i}")
+        node = _node(n, pick, graphs, f"{place}, node {i}")
         where = f"{place}, node {i} ({node})"
         for tensor in node.inputs:
             if tensor is not None and tensor not in available:
@@ -145,11 +190,27 @@ def _graph(raw: dict[str, Any], weights: _Weights, place: str) -> Graph:
         if tensor not in available:
             raise FormatError(f"{place}: output '{name}' is never computed")
     _name_tensors(graph)
+    graph.state = [pick(int(i), f"{place}, state") for i in (raw["state"] if raw["state"] is not None else ())]
     try:
-        inference.infer(graph)
+        _check_state(graph, inference.infer(graph))
     except XnnError as error:
         raise FormatError(f"{place}: {error}") from None
     return graph
+
+
+def _check_state(graph: Graph, known: inference.Inference) -> None:
+    """Raise ShapeError where initial or next values are not what the inputs take."""
+    count = len(graph.state)
+    if count > min(len(graph.inputs), len(graph.outputs)):
+        raise FormatError(f"{count} states of {len(graph.inputs)} inputs and {len(graph.outputs)} outputs")
+    ends = zip(graph.state_names, graph.inputs[-count:], graph.outputs[-count:], graph.state, strict=False)
+    for name, before, after, first in ends:
+        if not first.is_constant:
+            raise FormatError(f"state '{name}': its initial value is no constant")
+        for what, kind in (("initial", first.type), ("next", known.types[after])):
+            if kind.dtype != before.dtype:
+                raise FormatError(f"state '{name}': its {what} value is {kind.dtype}, not {before.dtype}")
+            calls.narrowed(kind.shape, before.shape, f"state '{name}': its {what} value")
 
 
 def _name_tensors(graph: Graph) -> None:
@@ -176,7 +237,7 @@ def _signature(raw: dict[str, Any], kind: str, pick, place: str) -> tuple[list[T
     return [pick(int(i), f"{place}, {kind} '{n}'") for i, n in zip(indices, names, strict=True)], list(names)
 
 
-def _node(raw: dict[str, Any], pick, place: str) -> Node:
+def _node(raw: dict[str, Any], pick, graphs: _Graphs, place: str) -> Node:
     op = ops.get(raw["op"])
     place = f"{place} ({op.name} '{raw['name'] or ''}')"
     stored_inputs = raw["inputs"] if raw["inputs"] is not None else ()
@@ -191,7 +252,7 @@ def _node(raw: dict[str, Any], pick, place: str) -> Node:
         raise FormatError(f"{place}: an input that cannot be left out is left out")
     if op.outputs is not None and len(outputs) != op.outputs:
         raise FormatError(f"{place}: {len(outputs)} outputs; there are {op.outputs}")
-    attributes = _attributes(raw["attributes"], op, place)
+    attributes = _attributes(raw["attributes"], op, graphs, place)
     try:
         op.check(attributes)
     except XnnError as error:
@@ -199,7 +260,7 @@ def _node(raw: dict[str, Any], pick, place: str) -> Node:
     return Node(op.name, inputs, outputs, attributes, raw["name"] or "")
 
 
-def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], place: str):
+def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], graphs: _Graphs, place: str):
     expected = None if op.Attributes is None else op.Attributes.__name__
     found = None if raw is None else raw[0]
     if found != expected:
@@ -212,7 +273,9 @@ def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], place:
         if field.type == "DType":
             value = dtypes.TO_NUMPY[value]
         elif field.type.startswith("["):
-            value = () if value is None else tuple(int(v) for v in value)
+            value = () if value is None else tuple(value.tolist())
+        elif field.type == "uint":
+            value = graphs.named_by(value, f"{place}: {field.name}")
         elif field.type == "float" and np.isnan(value):
             raise FormatError(f"{place}: {field.name} is not a number")
         values[field.name] = value

@@ -10,7 +10,7 @@ from schema.coding import constant as constant_coding
 from schema.coding.streams import EncodedConstant, Stream
 from schema.generated import xnn_generated as fb
 from schema.generated.layout import ENUMS, TABLES, UNIONS
-from schema.graph import Constant, Graph, Model, Node, Tensor
+from schema.graph import Constant, Graph, Model, Node, Tensor, nested
 
 MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
 
@@ -40,10 +40,12 @@ def write(model: Model) -> bytes:
     """The file's bytes. Raises UnsupportedError for dtypes that cannot be stored."""
     weights = _Weights()
     constants: dict[Constant, object] = {}
+    inner = [graph for outer in model.graphs for graph in nested(outer)]
+    graphs = {graph: index for index, graph in enumerate(dict.fromkeys([*model.graphs, *inner]))}
     root = fb.ModelT(
         requantization=ENUMS["Requantization"][model.requantization],
         producer=model.producer or None,
-        graphs=[_graph(graph, weights, constants) for graph in model.graphs],
+        graphs=[_graph(graph, graphs, weights, constants) for graph in graphs],
         metadata=[fb.EntryT(key=k, value=v) for k, v in sorted(model.metadata.items())] or None,
     )
     builder = flatbuffers.Builder(1024)
@@ -54,18 +56,19 @@ def write(model: Model) -> bytes:
     return container.pack(sections, weights.alignment)
 
 
-def _graph(graph: Graph, weights: _Weights, constants: dict):
+def _graph(graph: Graph, graphs: dict[Graph, int], weights: _Weights, constants: dict):
     tensors = graph.tensors()
     index = {tensor: i for i, tensor in enumerate(tensors)}
     inputs = set(graph.inputs)
     return fb.GraphT(
         name=graph.name,
         tensors=[_tensor(tensor, tensor in inputs, weights, constants) for tensor in tensors],
-        nodes=[_node(node, index) for node in graph.nodes],
+        nodes=[_node(node, index, graphs) for node in graph.nodes],
         inputs=[index[t] for t in graph.inputs],
         inputNames=list(graph.input_names),
         outputs=[index[t] for t in graph.outputs],
         outputNames=list(graph.output_names),
+        state=[index[t] for t in graph.state] or None,
     )
 
 
@@ -102,7 +105,7 @@ def _constant(encoded: EncodedConstant, weights: _Weights):
     )
 
 
-def _node(node: Node, index: dict[Tensor, int]):
+def _node(node: Node, index: dict[Tensor, int], graphs: dict[Graph, int]):
     stored = fb.NodeT(
         op=ENUMS["OpCode"][ops.get(node.op).name],
         name=node.name or None,
@@ -112,11 +115,11 @@ def _node(node: Node, index: dict[Tensor, int]):
     if node.attributes is not None:
         table = type(node.attributes).__name__
         stored.attributesType = UNIONS["Attributes"][table]
-        stored.attributes = _attributes(node.attributes, table)
+        stored.attributes = _attributes(node.attributes, table, graphs)
     return stored
 
 
-def _attributes(attributes, table: str):
+def _attributes(attributes, table: str, graphs: dict[Graph, int]):
     stored = getattr(fb, table + "T")()
     for name, kind, _, _ in TABLES[table]:
         value = getattr(attributes, name)
@@ -124,6 +127,8 @@ def _attributes(attributes, table: str):
             value = ENUMS["DType"][dtypes.name_of(value)]
         elif kind in ENUMS:
             value = ENUMS[kind][value]
+        elif kind == "uint":
+            value = graphs[value]
         elif kind.startswith("["):
             value = list(value) or None
         first, *rest = name.split("_")

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import inventory
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEED = 20
 
@@ -22,7 +24,12 @@ settings.register_profile(
     "ci", max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("nightly", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("brief", parent=settings.get_profile("ci"), max_examples=4)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_sessionfinish() -> None:
+    inventory.save()
 
 
 @pytest.fixture(autouse=True)

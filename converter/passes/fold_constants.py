@@ -1,6 +1,7 @@
 """f(constants) -> constant, where the result is not much larger than what it is made of.
 
-FILL, TILE, BROADCAST_TO, RANGE and the like make large arrays of few bytes: those stay computed.
+FILL, TILE, BROADCAST_TO, RANGE and the like make large arrays of few bytes: those stay computed. So do branches and
+loops, which may take any time.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import defaultdict
 from converter.rewriter import Rewriter, layer
 from schema.evaluate import run_node
 from schema.graph import Graph, Tensor
+from schema.inference import CONTROL_FLOW
 
 SMALL = 4096
 """Bytes that a constant may have whatever it is made of."""
@@ -19,7 +21,7 @@ def run(graph: Graph) -> list[str]:
     rewriter = Rewriter(graph)
     computed: dict[str, list[str]] = defaultdict(list)
     for node in rewriter.nodes():
-        if not all(tensor is None or tensor.is_constant for tensor in node.inputs):
+        if node.op in CONTROL_FLOW or not all(tensor is None or tensor.is_constant for tensor in node.inputs):
             continue
         if any(rewriter.is_output(tensor) for tensor in node.outputs):
             continue

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from schema.errors import ConversionError
-from schema.graph import Graph
+from schema.graph import Graph, nested
 from schema.inference import annotate
 
 Pass = Callable[[Graph], list[str]]
 
 MAIN = """
-fold_constants fold_shape_arithmetic remove_identity merge_common normalize_constants simplify_powers fold_splats
-normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise clamp leaky_relu elu
-hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling clean_reshapes
-clean_transposes fold_batch_norm fold_input_scale merge_affine fuse_pad fuse_activation
+fold_constants fold_branches fold_operands fold_shape_arithmetic remove_identity merge_common normalize_constants
+simplify_powers fold_splats normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise
+clamp leaky_relu elu hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling
+clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine fuse_pad fuse_activation
 """.split()
 """Rewrites by module name. Activations are recognised before anything fuses parts of them away; BatchNorm folds before
 activations fuse, since nothing folds into a node behind its activation."""
 
-LAST = """affine_to_depthwise fuse_activation""".split()
+LAST = """affine_to_depthwise fuse_activation share_constants""".split()
 """Rewrites that would hide what the main ones look for."""
 
 ROUNDS = 50
@@ -62,18 +62,30 @@ def load(name: str) -> Pass:
 
 
 def optimize(graph: Graph, progress: Callable[[str], None] | None = None) -> Explanation:
-    """Rewrite the graph in place until nothing changes. Inputs and outputs keep their names, order, shapes and dtypes.
+    """Rewrite the graph in place until nothing changes, then the graphs that its nodes run, as graphs of their own.
+    Inputs and outputs keep their names, order, shapes and dtypes.
 
     progress: called with the name of each pass before it runs.
     Raises ConversionError when rewrites do not come to an end, ShapeError when the graph does not fit together.
     """
-    explanation = Explanation(nodes_before=len(graph.nodes))
+    explanation = Explanation(nodes_before=_count(graph))
+    _optimize(graph, explanation, progress)
+    explanation.nodes_after = _count(graph)
+    return explanation
+
+
+def _optimize(graph: Graph, explanation: Explanation, progress: Callable[[str], None] | None) -> None:
     annotate(graph)
     remove_dead(graph)
     for names in (MAIN, LAST):
         _fixpoint(graph, names, explanation, progress)
-    explanation.nodes_after = len(graph.nodes)
-    return explanation
+    for node in graph.nodes:
+        for inner in node.subgraphs.values():
+            _optimize(inner, explanation, progress)
+
+
+def _count(graph: Graph) -> int:
+    return sum(len(inner.nodes) for inner in nested(graph))
 
 
 def remove_dead(graph: Graph) -> None:

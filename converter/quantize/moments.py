@@ -41,6 +41,9 @@ class Moments:
         self._chunk = np.empty(0, np.float32)  # (groups, CHUNK, columns), rows times the roots of their weights
         self._roots = np.empty(CHUNK, np.float32)
         self._filled = 0
+        # (groups, columns): the mean of the first rows. What is summed is how far rows are from it: a variance that is
+        # small beside its mean would be lost in float32 products.
+        self._centre: np.ndarray | None = None
         self._sum: np.ndarray | None = None  # (groups, columns)
         self._products: list[np.ndarray] = []  # (groups, block, block)
 
@@ -80,6 +83,12 @@ class Moments:
 
     def mean(self) -> np.ndarray:
         """float64 (groups, columns)."""
+        shift = self._shift()
+        assert self._centre is not None
+        return self._centre + shift
+
+    def _shift(self) -> np.ndarray:
+        """How far the mean is from the centre."""
         if self._filled:
             self._add_up()
         assert self._sum is not None
@@ -87,16 +96,19 @@ class Moments:
 
     def covariances(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(columns, float64 (groups, block, block)) of each block of columns."""
-        mean = self.mean()
-        for block, products in zip(_blocks(mean.shape[1]), self._products, strict=True):
-            part = mean[:, block]
+        shift = self._shift()
+        for block, products in zip(_blocks(shift.shape[1]), self._products, strict=True):
+            part = shift[:, block]
             yield block, products.astype(np.float64) / self._weight - part[:, :, np.newaxis] * part[:, np.newaxis]
 
     def _add_up(self) -> None:
-        rows = self._chunk[:, : self._filled]
+        rows, roots = self._chunk[:, : self._filled], self._roots[: self._filled]
+        if self._centre is None:
+            self._centre = (roots @ rows) / (roots @ roots)
+        rows -= roots[:, np.newaxis] * self._centre[:, np.newaxis]
         blocks = [rows[:, :, block] for block in _blocks(rows.shape[2])]
         products = [block.transpose(0, 2, 1) @ block for block in blocks]
-        sums = self._roots[: self._filled].astype(np.float64) @ rows
+        sums = roots.astype(np.float64) @ rows
         if self._sum is None:
             self._sum, self._products = sums, products
         else:

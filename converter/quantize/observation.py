@@ -13,8 +13,8 @@ from converter.quantize.calibration import Batch, Batches
 from converter.quantize.execution import Execution
 from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
-from converter.quantize.rules import Scales
-from converter.quantize.scales import constant_range, representable
+from converter.quantize.rules import INT8, Scales
+from converter.quantize.scales import Form, Range, constant_range, representable
 from schema import inference
 from schema.errors import CalibrationError
 from schema.graph import Graph, Node, Shape, Tensor
@@ -26,39 +26,48 @@ BATCH_SIZE = 32
 MEMORY = 1 << 28  # bytes of activations that are held at once
 DERIVED = (Scales.SHARED, Scales.FIXED)
 EXPONENTIAL = ("SOFTMAX", "LOG_SOFTMAX")
-MASKED = 1000.0  # a spread of what is exponentiated that only masking with a huge negative number gives
+COARSEST = 4.0  # a step between exponents that only masking with a huge negative number gives
+WIDE_OBSERVER = "minmax"
+"""Of int16, which has bits enough for all values that are seen."""
 NOT_FINITE = "its values are not finite on the calibration data"
 
 
 @dataclass
 class Observed:
-    """ranges: of each tensor, real numbers. unbounded: tensors that no 8-bit range can represent, and why.
+    """ranges: of each form of a tensor, real numbers. unbounded: tensors that no range can represent, and why.
 
     moments: of the inputs of linear ops, by the tensor of their weights.
     """
 
     samples: int = 0
-    ranges: dict[Tensor, tuple[float, float]] = field(default_factory=dict)
+    ranges: dict[Form, Range] = field(default_factory=dict)
     unbounded: dict[Tensor, str] = field(default_factory=dict)
     moments: dict[Tensor, Moments] = field(default_factory=dict)
 
 
-def to_observe(placement: Placement, integer_io: bool) -> list[Tensor]:
-    """Activations whose range has to be seen, in the graph's order: those that int8 nodes touch, unless `derive`
-    knows them.
+def to_observe(placement: Placement, io_dtype: np.dtype | None) -> list[Form]:
+    """Forms whose range has to be seen, in the graph's order: those that nodes touch, unless `derive` knows them.
+
+    io_dtype: that inputs and outputs become, None where they stay float.
     """
     graph = placement.graph
-    wanted = dict.fromkeys(tensor for node in placement.rules for _, tensor in placement.activations(node))
+    wanted: dict[Form, None] = {}
+    derived: set[Form] = set()
     for node, rule in placement.rules.items():
-        wanted.update(dict.fromkeys(node.outputs if rule.scales is not Scales.INDICES else ()))
-    if integer_io:
-        wanted.update(dict.fromkeys(t for t in (*graph.inputs, *graph.outputs) if is_real(t) and not t.is_constant))
-    derived = {t for node, rule in placement.rules.items() if rule.scales in DERIVED for t in node.outputs}
-    return [tensor for tensor in graph.tensors() if tensor in wanted and tensor not in derived]
+        wanted.update({(tensor, rule.dtype): None for _, tensor in placement.activations(node)})
+        if rule.scales is not Scales.INDICES:
+            wanted.update({(tensor, rule.dtype): None for tensor in node.outputs})
+        if rule.scales in DERIVED:
+            derived.update((tensor, rule.dtype) for tensor in node.outputs)
+    if io_dtype is not None:
+        ends = [t for t in (*graph.inputs, *graph.outputs) if is_real(t) and not t.is_constant]
+        wanted.update({(tensor, io_dtype): None for tensor in ends})
+    order = {tensor: i for i, tensor in enumerate(graph.tensors())}
+    return sorted(wanted.keys() - derived, key=lambda form: (order[form[0]], form[1].itemsize))
 
 
 def linear_nodes(placement: Placement) -> list[Node]:
-    """int8 nodes whose weights are rounded to suit their inputs."""
+    """Quantized nodes whose weights are rounded to suit their inputs."""
     return [node for node in placement.rules if node.op in matrices.OPS]
 
 
@@ -67,22 +76,23 @@ def derive(placement: Placement, observed: Observed) -> None:
     for node, rule in placement.rules.items():
         if rule.scales not in DERIVED:
             continue
-        sources = [tensor for _, tensor in placement.data(node)]
+        sources = [(tensor, rule.dtype) for _, tensor in placement.data(node)]
         if node.op in EXPONENTIAL and sources[0] in observed.ranges:
             low, high = observed.ranges[sources[0]]
-            if high - low > MASKED:
-                observed.unbounded[sources[0]] = (
+            if high - low > COARSEST * (np.iinfo(rule.dtype).max - np.iinfo(rule.dtype).min):
+                observed.unbounded[sources[0][0]] = (
                     f"values from {low:.4g} to {high:.4g}, as masks make them, need more bits"
                 )
-        reasons = [observed.unbounded[tensor] for tensor in sources if tensor in observed.unbounded]
+        reasons = [observed.unbounded[tensor] for tensor, _ in sources if tensor in observed.unbounded]
+        results = [(tensor, rule.dtype) for tensor in node.outputs]
         if rule.fixed is not None:
-            observed.ranges.update(dict.fromkeys(node.outputs, representable(rule.fixed)))
+            observed.ranges.update(dict.fromkeys(results, representable(rule.fixed, rule.dtype)))
         elif reasons:
             observed.unbounded.update(dict.fromkeys(node.outputs, reasons[0]))
         else:
-            ranges = [constant_range(t) if t.is_constant else observed.ranges[t] for t in sources]
+            ranges = [constant_range(f[0]) if f[0].is_constant else observed.ranges[f] for f in sources]
             whole = min(low for low, _ in ranges), max(high for _, high in ranges)
-            observed.ranges.update(dict.fromkeys(node.outputs, whole))
+            observed.ranges.update(dict.fromkeys(results, whole))
 
 
 def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:
@@ -94,16 +104,19 @@ def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:
 def observe(
     graph: Graph,
     batches: Batches,
-    tensors: Sequence[Tensor],
+    forms: Sequence[Form],
     linear: Sequence[Node],
     observer: str,
     progress: Progress | None = None,
 ) -> Observed:
-    """The ranges of the graph's inputs and computed tensors named in `tensors`, and moments of the inputs of
-    `linear`.
+    """The ranges of the graph's inputs and computed tensors named in `forms`, and moments of the inputs of `linear`.
+
+    observer: of int8.
     """
     result = Observed()
-    watched = {tensor: observers.create(observer) for tensor in tensors}
+    watched: dict[Tensor, dict[np.dtype, observers.Observer]] = {}
+    for tensor, dtype in forms:
+        watched.setdefault(tensor, {})[dtype] = observers.create(observer if dtype == INT8 else WIDE_OBSERVER)
     fed: dict[Tensor, list[Moments]] = {}
     for node in linear:
         data, weights = node.inputs[:2]
@@ -111,7 +124,7 @@ def observe(
         # Layers that share a kernel share its moments.
         moments = result.moments.setdefault(weights, Moments(node))
         fed.setdefault(data, []).append(moments)
-    seen = list(dict.fromkeys([*tensors, *fed]))
+    seen = list(dict.fromkeys([*watched, *fed]))
     executions: dict[tuple[Shape, ...], list[Execution]] = {}
     for batch in batches:
         shapes = tuple(array.shape for array in batch)
@@ -121,16 +134,16 @@ def observe(
             if not np.isfinite(array).all():
                 result.unbounded[tensor] = NOT_FINITE
                 continue
-            if tensor in watched:
-                watched[tensor].see(array)
+            for watching in watched.get(tensor, {}).values():
+                watching.see(array)
             for moments in fed.get(tensor, ()):
                 moments.add(array)
         result.samples += batch[0].shape[0] if batch and batch[0].ndim else 1
         if progress is not None:
             progress("calibration", result.samples, batches.samples)
-    for tensor, observed in watched.items():
+    for tensor, dtype in forms:
         if tensor not in result.unbounded:
-            result.ranges[tensor] = _usable(tensor, *observed.range())
+            result.ranges[tensor, dtype] = _usable(tensor, *watched[tensor][dtype].range())
     result.moments = {weights: moments for weights, moments in result.moments.items() if moments.enough()}
     return result
 
@@ -170,7 +183,7 @@ def _bytes(shape: Shape | None) -> int:
     return 4 * math.prod(d or 1 for d in shape or ())
 
 
-def _usable(tensor: Tensor, low: float, high: float) -> tuple[float, float]:
+def _usable(tensor: Tensor, low: float, high: float) -> Range:
     if not (math.isfinite(low) and math.isfinite(high)):
         raise CalibrationError(f"'{tensor.name}' takes values from {low} to {high} on the calibration data")
     return low, high

@@ -9,20 +9,24 @@ from typing import Any
 from converter.quantize import observers
 from schema.errors import InputError
 
-METHODS = ("none", "int8", "float16")
-CALIBRATED = ("int8",)
+METHODS = ("none", "int8", "int16x8", "int8-weights", "float16")
+CALIBRATED = ("int8", "int16x8")
 """Methods that need calibration data: those with integer activations."""
+USING_CALIBRATION = (*CALIBRATED, "int8-weights")
+"""Methods that have a use for it."""
 DEFAULT_OBSERVER = "percentile"
-IO_DTYPES = {"int8": ("float32", "int8")}
+IO_DTYPES = {"int8": ("float32", "int8"), "int16x8": ("float32", "int16")}
 """What the inputs and outputs of a method's models can be, where there is a choice; the first is the default."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """method: "none" leaves the graph as it is; "int8" needs calibration data; "float16" stores weights as such.
+    """method: "none" leaves the graph as it is; "int8" and "int16x8" (int16 activations) compute with integers and need
+    calibration data; "int8-weights" and "float16" store weights as such and compute with float32.
 
     observer: how the ranges of int8 activations are chosen: "minmax", "percentile" or "entropy".
-    io_dtype: of the signature. "int8" declares quantized inputs and outputs; None and "float32" keep float32.
+    io_dtype: of the signature. "int8" ("int16" for "int16x8") declares quantized inputs and outputs; None and "float32"
+        keep float32.
     keep_float: patterns of layer names, as of `fnmatch`, that stay as they are; a string is one, or several that commas
         separate. int16: the same for layers whose activations become int16.
     equalize: scale channels across layers, where that helps. bias_correction: shift biases by the mean error, where
@@ -61,8 +65,8 @@ class Options:
 
     def check_calibration(self, calibration: Any) -> None:
         """Raise InputError for calibration data that the method has no use for."""
-        if calibration is not None and not self.calibrated:
-            raise InputError(f"calibration data is for {_named(CALIBRATED)}, not {self.method!r}")
+        if calibration is not None and self.method not in USING_CALIBRATION:
+            raise InputError(f"calibration data is for {_named(USING_CALIBRATION)}, not {self.method!r}")
 
     def _check_io_dtype(self) -> None:
         known = sorted({dtype for dtypes in IO_DTYPES.values() for dtype in dtypes})
@@ -73,7 +77,12 @@ class Options:
             raise InputError(f"io_dtype {self.io_dtype!r} needs {_named(methods)}")
 
 
-USERS = {"keep_float": ("int8", "float16"), "int16": ("int8",), "equalize": CALIBRATED, "bias_correction": CALIBRATED}
+USERS = {
+    "keep_float": (*USING_CALIBRATION, "float16"),
+    "int16": ("int8",),
+    "equalize": CALIBRATED,
+    "bias_correction": CALIBRATED,
+}
 """Which methods an option is for."""
 
 

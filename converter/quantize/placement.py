@@ -1,18 +1,19 @@
-"""Which nodes run in int8 and which stay float, and why.
+"""Which nodes run in int8, which in int16 and which stay float, and why.
 
 A node has to have a rule and operands that the rule can take. Cheap nodes between float ones stay float as well:
 quantizing them would cost two conversions and precision (the variance of a LayerNormalization would lose its small
-values).
+values). For the same reason cheap int8 nodes between int16 ones become int16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from converter.quantize.rules import RULES, TYPELESS, Rule, Scales, why_float
+from converter.quantize.layers import Wanted
+from converter.quantize.rules import INT8, INT16, RULES, TYPELESS, Rule, Scales, why_float
 from schema.graph import Graph, Node, Tensor
 
 FLOAT32 = np.dtype(np.float32)
@@ -20,14 +21,15 @@ FLOAT32 = np.dtype(np.float32)
 
 @dataclass
 class Placement:
-    """rules: of the nodes that become int8. reasons: why the other nodes that compute real numbers stay float."""
+    """rules: of the nodes that become integer ones. reasons: why others that compute real numbers stay float."""
 
     graph: Graph
+    wanted: Wanted = field(default_factory=Wanted)
     rules: dict[Node, Rule] = field(default_factory=dict)
     reasons: dict[Node, str] = field(default_factory=dict)
 
     def data(self, node: Node) -> list[tuple[int, Tensor]]:
-        """(position, tensor) of the inputs that hold an int8 node's real numbers, its weights and bias left out."""
+        """(position, tensor) of a quantized node's inputs that hold real numbers, without weights, bias and slopes."""
         inputs = [(i, node.inputs[i]) for i in self.rules[node].data_inputs(len(node.inputs))]
         return [(i, tensor) for i, tensor in inputs if tensor is not None]
 
@@ -35,37 +37,45 @@ class Placement:
         """`data` without constants."""
         return [(i, tensor) for i, tensor in self.data(node) if not tensor.is_constant]
 
+    def without(self, unbounded: Mapping[Tensor, str]) -> Placement:
+        """The same, with nodes that touch these tensors float, and perhaps others then. No node changes its dtype."""
+        int16 = {node for node, rule in self.rules.items() if rule.dtype == INT16}
+        return place(self.graph, unbounded, replace(self.wanted, int16=int16))
+
 
 def is_real(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.dtype == FLOAT32
 
 
-def place(graph: Graph, unbounded: Mapping[Tensor, str] | None = None) -> Placement:
-    """unbounded: tensors that no scale can represent, and why."""
-    unbounded = unbounded or {}
-    placement = Placement(graph)
+def place(graph: Graph, unbounded: Mapping[Tensor, str] | None = None, wanted: Wanted | None = None) -> Placement:
+    """unbounded: tensors that no scale can represent, and why. wanted: what was asked for, by default int8."""
+    unbounded, wanted = unbounded or {}, wanted or Wanted()
+    placement = Placement(graph, wanted)
     for node in graph.nodes:
         if node.op in TYPELESS or not any(is_real(t) for t in (*node.inputs, *node.outputs)):
             continue
-        reason = _obstacle(node, unbounded)
+        dtype = wanted.of(node)
+        reason = wanted.kept.get(node) or _obstacle(node, dtype, unbounded)
         if reason is None:
-            placement.rules[node] = RULES[node.op]
+            placement.rules[node] = RULES[dtype][node.op]
         else:
             placement.reasons[node] = reason
-    _spread(placement)
+    neighbours = _Neighbours(graph)
+    _spread_float(placement, neighbours)
+    _spread_int16(placement, neighbours, unbounded)
     return placement
 
 
-def _obstacle(node: Node, unbounded: Mapping[Tensor, str]) -> str | None:
-    """Why a node cannot be int8 whatever surrounds it."""
-    rule = RULES.get(node.op)
+def _obstacle(node: Node, dtype: np.dtype, unbounded: Mapping[Tensor, str]) -> str | None:
+    """Why a node cannot have activations of this dtype whatever surrounds it."""
+    rule = RULES[dtype].get(node.op)
     if rule is None:
-        return why_float(node.op)
+        return why_float(node.op, dtype)
     data = [node.inputs[i] for i in rule.data_inputs(len(node.inputs))]
     outputs = [] if rule.scales is Scales.INDICES else node.outputs
     for tensor in (*data, *outputs):
         if not is_real(tensor):
-            return f"int8 stands for float32 numbers only, not for {'nothing' if tensor is None else tensor.dtype}"
+            return f"{dtype} stands for float32 numbers only, not for {'nothing' if tensor is None else tensor.dtype}"
         assert tensor is not None
         if tensor in unbounded:
             return unbounded[tensor]
@@ -77,11 +87,11 @@ def _obstacle(node: Node, unbounded: Mapping[Tensor, str]) -> str | None:
 
 
 def _weights_obstacle(node: Node, rule: Rule) -> str | None:
-    if rule.weights is None:
-        return None
-    weights = node.inputs[rule.weights.weights]
-    bias = node.inputs[rule.weights.bias] if len(node.inputs) > rule.weights.bias else None
-    for what, tensor in (("weights", weights), ("bias", bias)):
+    stored: list[tuple[str, int | None]] = [("slopes", rule.slopes)]
+    if rule.weights is not None:
+        stored = [("weights", rule.weights.weights), ("bias", rule.weights.bias)]
+    for what, position in stored:
+        tensor = None if position is None or position >= len(node.inputs) else node.inputs[position]
         if tensor is None:
             continue
         if not tensor.is_constant:
@@ -91,28 +101,58 @@ def _weights_obstacle(node: Node, rule: Rule) -> str | None:
     return None
 
 
-def _spread(placement: Placement) -> None:
+class _Neighbours:
+    """producer: of each tensor. consumers: the nodes that read its values."""
+
+    def __init__(self, graph: Graph):
+        self.producer = {tensor: node for node in graph.nodes for tensor in node.outputs}
+        self.consumers: dict[Tensor, list[Node]] = {}
+        for node in graph.nodes:
+            for tensor in node.inputs:
+                if tensor is not None and node.op not in TYPELESS:
+                    self.consumers.setdefault(tensor, []).append(node)
+
+    def makers(self, placement: Placement, node: Node) -> list[Node]:
+        """Of a quantized node's activations."""
+        return [self.producer[t] for _, t in placement.activations(node) if t in self.producer]
+
+    def users(self, node: Node) -> list[Node]:
+        return [user for tensor in node.outputs for user in self.consumers.get(tensor, [])]
+
+
+def _spread_float(placement: Placement, neighbours: _Neighbours) -> None:
     """Move cheap nodes between float ones to float, until nothing changes."""
-    graph = placement.graph
-    producer = {tensor: node for node in graph.nodes for tensor in node.outputs}
-    consumers: dict[Tensor, list[Node]] = {}
-    for node in graph.nodes:
-        for tensor in node.inputs:
-            if tensor is not None and node.op not in TYPELESS:
-                consumers.setdefault(tensor, []).append(node)
     changed = True
     while changed:
         changed = False
-        for node in graph.nodes:
+        for node in placement.graph.nodes:
             rule = placement.rules.get(node)
             if rule is None or rule.costly or not placement.activations(node):
                 continue
-            made = [producer[t] in placement.reasons for _, t in placement.activations(node) if t in producer]
-            used = [user in placement.reasons for tensor in node.outputs for user in consumers.get(tensor, [])]
-            # Moving integers is exact, so one int8 source is reason enough to stay; arithmetic on a float operand is
-            # not.
+            made = [maker in placement.reasons for maker in neighbours.makers(placement, node)]
+            used = [user in placement.reasons for user in neighbours.users(node)]
+            # Moving integers is exact, so one integer source is reason enough to stay; arithmetic on a float operand
+            # is not.
             sources = [all, any][rule.scales is not Scales.SHARED]
             if (made and sources(made)) or (used and all(used)):
                 del placement.rules[node]
                 placement.reasons[node] = "it stands between operations that stay float"
+                changed = True
+
+
+def _spread_int16(placement: Placement, neighbours: _Neighbours, unbounded: Mapping[Tensor, str]) -> None:
+    """Move cheap int8 nodes that only int16 ones feed and read to int16, until nothing changes."""
+
+    def are_int16(nodes: list[Node]) -> bool:
+        return bool(nodes) and all(node in placement.rules and placement.rules[node].dtype == INT16 for node in nodes)
+
+    changed = True
+    while changed:
+        changed = False
+        for node, rule in placement.rules.items():
+            if rule.costly or rule.dtype != INT8:
+                continue
+            surrounded = are_int16(neighbours.makers(placement, node)) and are_int16(neighbours.users(node))
+            if surrounded and _obstacle(node, INT16, unbounded) is None:
+                placement.rules[node] = RULES[INT16][node.op]
                 changed = True

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from schema.graph import Tensor
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A constant that stays float32, and why."""
+
+    tensor: Tensor
+    reason: str
+
 
 @dataclass(frozen=True)
 class Row:
     """One node that computes real numbers.
 
     dtype: what it computes in. weight_scale: (smallest, largest) over the output channels. clusters: distinct values
-    of a kernel that is clustered. output: (lowest, highest) real value that its output represents. reason: why it is
-    not int8, or its weights are not float16.
+    of a kernel that is clustered. output: (lowest, highest) real value that its output represents. reason: why it, or
+    what it stores, stays float32.
     """
 
     layer: str
@@ -26,7 +36,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """method: "int8" or "float16". samples: of calibration data. notes: what else happened, one line each."""
+    """method: as of `Options`. observer: how ranges were taken, None where none were. samples: of calibration data.
+    notes: what else happened, one line each.
+    """
 
     method: str
     observer: str | None = None

@@ -1,8 +1,8 @@
 """Scales and zero points of activations: one group of tensors for each scale, merged where an op needs equal ones.
 
-Tensors that an op only moves (reshape, pad, pooling, ...) share one group. Where an op joins several (concatenation,
-maximum), an input joins the output's group if that costs little precision elsewhere; otherwise it is requantized on
-its way into the op.
+A tensor that both int8 and int16 nodes touch is in two groups, one for each form of it. Tensors that an op only moves
+(reshape, pad, pooling, ...) share one group. Where an op joins several (concatenation, maximum), an input joins the
+output's group if that costs little precision elsewhere; otherwise it is requantized on its way into the op.
 """
 
 from __future__ import annotations
@@ -13,31 +13,43 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converter.quantize.placement import Placement, is_real
-from converter.quantize.rules import TYPELESS, Scales
+from converter.quantize.rules import INT8, TYPELESS, Scales
 from schema.graph import Graph, Node, Tensor
 from schema.quantization import Quantization
 
-LOW, HIGH = -128, 127
 SMALLEST_SCALE = 1e-9  # products of two scales stay normal float32 numbers
+HEADROOM = 2.0  # of int16 over the values seen: one of 16 bits, so that larger ones are not cut
 COARSER = 1.5  # how much wider a range may become to spare requantizing; costs log2(1.5) = 0.6 bit
 
 Range = tuple[float, float]
 
 
-def asymmetric(low: float, high: float) -> Quantization:
-    """int8 parameters of the range [low, high], widened to include zero, which they represent exactly."""
+Form = tuple[Tensor, np.dtype]
+"""A float tensor, as integers of a dtype."""
+
+
+def parameters(low: float, high: float, dtype: np.dtype) -> Quantization:
+    """Of the range [low, high], widened to include zero, which is exact: asymmetric for int8, symmetric for int16."""
     low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         high = 1.0  # nothing but zeros: any scale will do
-    scale = np.float32(max((high - low) / (HIGH - LOW), SMALLEST_SCALE))
-    zero_point = int(np.clip(np.rint(LOW - low / float(scale)), LOW, HIGH))
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if dtype != INT8:
+        return Quantization(np.float32(max(max(-low, high) / most, SMALLEST_SCALE)))
+    scale = np.float32(max((high - low) / (most - least), SMALLEST_SCALE))
+    zero_point = int(np.clip(np.rint(least - low / float(scale)), least, most))
     return Quantization(scale, zero_point)
 
 
-def representable(quantization: Quantization) -> Range:
-    """(lowest, highest) real value that int8 numbers of these parameters stand for."""
+def with_headroom(low: float, high: float, dtype: np.dtype) -> Quantization:
+    """Of an activation that took values from low to high."""
+    return parameters(low, high, dtype) if dtype == INT8 else parameters(HEADROOM * low, HEADROOM * high, dtype)
+
+
+def representable(quantization: Quantization, dtype: np.dtype) -> Range:
+    """(lowest, highest) real value that integers with these parameters stand for."""
     scale, zero_point = float(quantization.scale[0]), int(quantization.zero_point[0])
-    return (LOW - zero_point) * scale, (HIGH - zero_point) * scale
+    return (np.iinfo(dtype).min - zero_point) * scale, (np.iinfo(dtype).max - zero_point) * scale
 
 
 def constant_range(tensor: Tensor) -> Range:
@@ -52,6 +64,7 @@ class Group:
     against.
     """
 
+    dtype: np.dtype
     low: float = 0.0
     high: float = 0.0
     fixed: Quantization | None = None
@@ -60,31 +73,32 @@ class Group:
 
     @property
     def width(self) -> float:
-        return self.high - self.low
+        """Of the range that the integers stand for."""
+        return self.high - self.low if self.dtype == INT8 else 2 * max(-self.low, self.high)
 
     def include(self, low: float, high: float) -> None:
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def quantization(self) -> Quantization:
-        return self.fixed or asymmetric(self.low, self.high)
+        return self.fixed or with_headroom(self.low, self.high, self.dtype)
 
 
 class ActivationScales:
-    """`of(tensor)`: the parameters of an activation. `into(node)`: those that a node's data inputs must have, where
-    they must.
+    """`of(form)`: the parameters of an activation. `into(node)`: those that a node's data inputs must have, where
+    they must. ranges: of all forms that nodes touch.
     """
 
-    def __init__(self, placement: Placement, ranges: Mapping[Tensor, Range]):
+    def __init__(self, placement: Placement, ranges: Mapping[Form, Range]):
         self._placement = placement
         self._ranges = ranges
-        self._groups: dict[Tensor, Group] = {}
+        self._groups: dict[Form, Group] = {}
         self._consumers = _consumers(placement.graph)
         joins = []
         for node in placement.graph.nodes:
             if node not in placement.rules:
                 continue
-            for _, tensor in placement.activations(node):
-                self._group(tensor)
+            for form in self._sources(node):
+                self._group(form)
             if self._add_outputs(node):
                 joins.append(node)
         for group in {id(g): g for g in self._groups.values()}.values():
@@ -93,21 +107,26 @@ class ActivationScales:
             self._join(node)
         self._final = {id(g): g.quantization() for g in self._groups.values()}
 
-    def of(self, tensor: Tensor) -> Quantization:
-        """Parameters of an activation. Tensors that no int8 node touches have those of their range."""
-        group = self._groups.get(tensor)
-        return asymmetric(*self._ranges[tensor]) if group is None else self._final[id(group)]
+    def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization:
+        """Parameters of a tensor in that dtype. Those that no such node touches have those of their range."""
+        group = self._groups.get((tensor, dtype))
+        return with_headroom(*self._ranges[tensor, dtype], dtype) if group is None else self._final[id(group)]
 
     def into(self, node: Node) -> Quantization | None:
         """What all data inputs of a node with shared scales must have, None for other nodes."""
-        return self.of(node.outputs[0]) if self._placement.rules[node].scales is Scales.SHARED else None
+        rule = self._placement.rules[node]
+        return self.of(node.outputs[0], rule.dtype) if rule.scales is Scales.SHARED else None
 
-    def _group(self, tensor: Tensor) -> Group:
-        if tensor not in self._groups:
-            group = Group(tensors=[tensor])
-            group.include(*self._ranges[tensor])
-            self._groups[tensor] = group
-        return self._groups[tensor]
+    def _sources(self, node: Node) -> list[Form]:
+        """The node's activations, in its dtype."""
+        return [(tensor, self._placement.rules[node].dtype) for _, tensor in self._placement.activations(node)]
+
+    def _group(self, form: Form) -> Group:
+        if form not in self._groups:
+            group = Group(form[1], tensors=[form[0]])
+            group.include(*self._ranges[form])
+            self._groups[form] = group
+        return self._groups[form]
 
     def _add_outputs(self, node: Node) -> bool:
         """Make the outputs' groups. True where several activations have to be brought to one scale."""
@@ -115,35 +134,35 @@ class ActivationScales:
         if rule.scales is Scales.FIXED:
             (output,) = node.outputs
             assert rule.fixed is not None
-            low, high = representable(rule.fixed)
-            self._groups[output] = Group(low, high, rule.fixed, [output])
+            low, high = representable(rule.fixed, rule.dtype)
+            self._groups[output, rule.dtype] = Group(rule.dtype, low, high, rule.fixed, [output])
         elif rule.scales is Scales.FREE:
             for output in node.outputs:
-                self._group(output)
+                self._group((output, rule.dtype))
         elif rule.scales is Scales.SHARED:
-            return self._share(node)
+            return self._share(node, rule.dtype)
         return False
 
-    def _share(self, node: Node) -> bool:
-        sources = [self._groups[tensor] for _, tensor in self._placement.activations(node)]
+    def _share(self, node: Node, dtype: np.dtype) -> bool:
+        sources = [self._groups[form] for form in self._sources(node)]
         if len(sources) == 1:
             group = sources[0]
         else:
-            group = Group()
+            group = Group(dtype)
             for source in sources:
                 group.include(source.low, source.high)
         for _, tensor in self._placement.data(node):
             if tensor.is_constant:
                 group.include(*constant_range(tensor))
         for output in node.outputs:
-            self._groups[output] = group
+            self._groups[output, dtype] = group
             group.tensors.append(output)
         return len(sources) > 1
 
     def _join(self, node: Node) -> None:
         """Merge the groups of a node's inputs with its output's, where that is better than requantizing."""
-        for _, tensor in self._placement.activations(node):
-            source, target = self._groups[tensor], self._groups[node.outputs[0]]
+        for form in self._sources(node):
+            source, target = self._groups[form], self._groups[node.outputs[0], form[1]]
             if source is target:
                 continue
             # Where nothing else reads the source, its own precision is of no use.
@@ -154,17 +173,17 @@ class ActivationScales:
                 self._merge(source, target, narrowest)
 
     def _worthwhile(self, source: Group, target: Group, narrowest: float) -> bool:
-        low, high = min(source.low, target.low), max(source.high, target.high)
+        whole = Group(target.dtype, min(source.low, target.low), max(source.high, target.high))
         fixed = source.fixed or target.fixed
-        if fixed is not None:
-            if source.fixed is not None and target.fixed is not None:
-                return source.fixed == target.fixed
-            lowest, highest = representable(fixed)
-            step = float(fixed.scale[0])
-            if low < lowest - step or high > highest + step:
-                return False
-            low, high = lowest, highest
-        return high - low <= COARSER * narrowest
+        if fixed is None:
+            return whole.width <= COARSER * narrowest
+        if source.fixed is not None and target.fixed is not None:
+            return source.fixed == target.fixed
+        lowest, highest = representable(fixed, target.dtype)
+        step = float(fixed.scale[0])
+        if whole.low < lowest - step or whole.high > highest + step:
+            return False
+        return highest - lowest <= COARSER * narrowest
 
     def _only_feeds(self, group: Group, node: Node) -> bool:
         """Whether nothing but `node` reads the group's tensors, moves inside of the group aside."""
@@ -173,7 +192,11 @@ class ActivationScales:
                 return False
             for user in self._consumers.get(tensor, ()):
                 rule = self._placement.rules.get(user)
-                inside = rule is not None and rule.scales is Scales.SHARED and self._groups[user.outputs[0]] is group
+                inside = (
+                    rule is not None
+                    and rule.scales is Scales.SHARED
+                    and self._groups[user.outputs[0], rule.dtype] is group
+                )
                 if user is not node and not inside:
                     return False
         return True
@@ -184,7 +207,7 @@ class ActivationScales:
         target.narrowest = narrowest
         target.tensors += source.tensors
         for tensor in source.tensors:
-            self._groups[tensor] = target
+            self._groups[tensor, source.dtype] = target
 
 
 def _consumers(graph: Graph) -> dict[Tensor, list[Node]]:

@@ -1,4 +1,5 @@
-"""Stored operands of linear ops: weights as int8 with one scale per output channel, bias as int32.
+"""Stored operands of linear ops: weights as int8 with one scale per output channel, bias as int32, or int64 beside
+int16 activations.
 
 A kernel with few distinct values (clustered while training) keeps them: its base values are quantized with one scale
 for the whole tensor, and each channel's factor (a folded BatchNorm) goes into that channel's scale. Zeros stay zeros in
@@ -13,6 +14,7 @@ import numpy as np
 
 from converter.quantize.moments import Moments
 from converter.quantize.rounding import mean_error, round_compensated
+from converter.quantize.rules import INT8, INT16
 from schema.fixedpoint import round_half_away
 from schema.graph import Constant, Tensor
 from schema.quantization import Quantization
@@ -20,7 +22,8 @@ from schema.quantization import Quantization
 LIMIT = 127  # weights are symmetric, -128 is not used
 CODEBOOK = 128  # more distinct values than that would not survive one scale for the whole tensor
 SAMPLE = 1 << 14  # elements that tell a clustered kernel from others before all are sorted
-BIAS_LIMIT = 2**30  # half of int32, so that adding the products does not overflow
+BIASES = {INT8: (np.dtype(np.int32), 2**30), INT16: (np.dtype(np.int64), 2**46)}
+"""By the dtype of activations: that of a bias, and half of what sums hold, so that products can be added to it."""
 
 
 @dataclass
@@ -51,20 +54,21 @@ def quantize_linear(
     input_scale: float,
     output_scale: float,
     moments: Moments | None = None,
+    dtype: np.dtype = INT8,
 ) -> QuantizedLinear:
-    """int8 weights with channels along `axis`, and int32 bias of scale input_scale x weight scale.
+    """int8 weights with channels along `axis`, and a bias of scale input_scale x weight scale.
 
     moments: of the input. With them rounding errors are made to cancel, and what is left of their mean goes into the
     bias. Where a channel's bias would not fit, the channel's weight scale is raised until it does: such weights
-    hardly count.
+    hardly count. dtype: of the activations.
     """
     assert weights.constant is not None
-    channels = _clustered(weights.constant, axis) or _per_channel(weights.value, axis, moments)
+    channels = clustered(weights.constant, axis) or per_channel(weights.value, axis, moments)
     # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
     channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
     real_bias = None if bias is None else bias.value.astype(np.float64)
     if real_bias is not None:
-        _raise_scales(channels, weights.value, axis, np.abs(real_bias) / (input_scale * BIAS_LIMIT))
+        _raise_scales(channels, weights.value, axis, np.abs(real_bias) / (input_scale * BIASES[dtype][1]))
     scale = channels.scale.astype(np.float32)
     if real_bias is not None and moments is not None:
         stored = channels.base * _along(channels.sign * scale, axis, channels.base.ndim)
@@ -73,7 +77,7 @@ def quantize_linear(
     if (channels.sign < 0).any():  # kept apart, so that the stored values stay few
         quantized.set_constant(Constant(channels.base, channels.sign.astype(np.float32), axis))
     if bias is not None and real_bias is not None:
-        bias = _quantize_bias(bias.name, real_bias, np.float32(input_scale) * scale)
+        bias = _quantize_bias(bias.name, real_bias, np.float32(input_scale) * scale, dtype)
     return QuantizedLinear(quantized, bias, channels.distinct)
 
 
@@ -90,8 +94,8 @@ def _to_int8(real: np.ndarray, scale: np.ndarray, axis: int) -> np.ndarray:
     return np.clip(round_half_away(ratio), -LIMIT, LIMIT).astype(np.int8)
 
 
-def _per_channel(real: np.ndarray, axis: int, moments: Moments | None) -> Channels:
-    """Each channel's largest magnitude becomes 127."""
+def per_channel(real: np.ndarray, axis: int, moments: Moments | None = None) -> Channels:
+    """Each channel's largest magnitude becomes 127. moments: of what the weights meet, to round them by."""
     largest = np.abs(real).max(axis=_others(axis, real.ndim), initial=0).astype(np.float64)
     # Below that the float32 quotient would not be a normal number: such weights are zero.
     scale = np.where(largest > LIMIT * 1e-30, largest / LIMIT, 1.0)
@@ -109,7 +113,7 @@ def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.nd
         channels.base[chosen] = integers * _along(channels.sign[raised], axis, real.ndim)
 
 
-def _clustered(constant: Constant, axis: int) -> Channels | None:
+def clustered(constant: Constant, axis: int) -> Channels | None:
     """The base values of a clustered kernel by one scale, integers as they are; None for other kernels."""
     values = np.asarray(constant.values)
     if constant.channel_scale is not None and constant.axis != axis:
@@ -146,7 +150,7 @@ def _base_scale(base: np.ndarray, counts: np.ndarray) -> tuple[float, np.ndarray
     return float(steps[best]), integers[best]
 
 
-def _quantize_bias(name: str, real: np.ndarray, scale: np.ndarray) -> Tensor:
-    integers = round_half_away(real / scale.astype(np.float64))
-    limit = 2**31 - 1
-    return Tensor.from_array(name, np.clip(integers, -limit, limit).astype(np.int32), Quantization(scale, 0, 0))
+def _quantize_bias(name: str, real: np.ndarray, scale: np.ndarray, dtype: np.dtype) -> Tensor:
+    stored, limit = BIASES[dtype]
+    integers = np.clip(round_half_away(real / scale.astype(np.float64)), 1 - 2 * limit, 2 * limit - 1)
+    return Tensor.from_array(name, integers.astype(stored), Quantization(scale, 0, 0))

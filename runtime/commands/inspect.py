@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import schema
@@ -23,9 +24,10 @@ def run(options: argparse.Namespace) -> None:
     model = schema.read(options.model)
     graph, data = model.graph, Path(options.model).read_bytes()
     types = inference.infer(graph).types
-    inputs = [describe(n, t, t.shape) for n, t in zip(graph.input_names, graph.inputs, strict=True)]
-    outputs = [describe(n, t, types[t].shape) for n, t in zip(graph.output_names, graph.outputs, strict=True)]
-    rows = [_row(node, types) for node in graph.nodes]
+    inputs = [describe(n, t, t.shape) for n, t in zip(graph.argument_names, graph.arguments, strict=True)]
+    outputs = [describe(n, t, types[t].shape) for n, t in zip(graph.result_names, graph.results, strict=True)]
+    states = [describe(n, t, t.shape) for n, t in zip(graph.state_names, graph.state, strict=True)]
+    rows = list(_rows(graph))
     sections = {container.KIND_NAMES[kind]: len(section) for kind, section in container.unpack(data).items()}
     if options.json:
         summary = {
@@ -37,6 +39,7 @@ def run(options: argparse.Namespace) -> None:
             "metadata": model.metadata,
             "inputs": [str(i) for i in inputs],
             "outputs": [str(o) for o in outputs],
+            "states": [str(s) for s in states],
             "nodes": rows,
         }
         print(json.dumps(summary))
@@ -49,7 +52,19 @@ def run(options: argparse.Namespace) -> None:
         print(f"  input  {info}")
     for info in outputs:
         print(f"  output {info}")
+    for info in states:
+        print(f"  state  {info}")
     _print_table(rows)
+
+
+def _rows(graph: schema.Graph, scope: str = "") -> Iterator[dict]:
+    """The nodes in order; below each that runs graphs, their nodes, with the graph's name in front."""
+    types = inference.infer(graph).types
+    for node in graph.nodes:
+        row = _row(node, types)
+        yield row | {"layer": f"{scope}{row['layer']}"}
+        for name, inner in node.subgraphs.items():
+            yield from _rows(inner, f"{scope}{node.name}/{name}: ")
 
 
 def _row(node: schema.Node, types: dict[Tensor, schema.TensorType]) -> dict:

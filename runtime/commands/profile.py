@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     model = runtime.load(options.model, options.threads)
-    inputs = bind(model.graph, [arrays.gather(options.input, model.inputs)])
+    inputs = [*bind(model.graph, [arrays.gather(options.input, model.inputs)]), *model.state.values()]
     plan = model.plan(inputs)
     rows = measure(plan, inputs, options.runs, options.threads)
     total = sum(row["median_us"] for row in rows) or 1.0

@@ -7,7 +7,7 @@ from numba import float32
 from runtime.kernels.abi import f32, inline, kernel, view
 from runtime.kernels.elementwise import clamp
 from runtime.kernels.elementwise_parameters import UNARY
-from runtime.kernels.maths import erf, exp, log, logistic, softplus, sqrt, tanh
+from runtime.kernels.maths import erf, erf_near_zero, exp, log, logistic, softplus, sqrt, tanh
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017.
 SELU_ALPHA = float32(1.6732632423543772848)
@@ -42,6 +42,12 @@ def _selu(x, alpha, beta):
 
 
 @inline
+def _erf(x, alpha, beta):
+    far, near = erf(x), erf_near_zero(x)
+    return near if abs(x) < float32(0.5) else far
+
+
+@inline
 def _gelu(x, alpha, beta):
     return float32(0.5) * x * (float32(1) + erf(x * SQRT_HALF))
 
@@ -70,7 +76,7 @@ softplus_f32 = _unary(inline(lambda x, alpha, beta: softplus(x)))
 softsign_f32 = _unary(inline(lambda x, alpha, beta: x / (float32(1) + abs(x))))
 exp_f32 = _unary(inline(lambda x, alpha, beta: exp(x)))
 log_f32 = _unary(inline(lambda x, alpha, beta: log(x)))
-erf_f32 = _unary(inline(lambda x, alpha, beta: erf(x)))
+erf_f32 = _unary(_erf)
 sqrt_f32 = _unary(inline(lambda x, alpha, beta: sqrt(x)))
 rsqrt_f32 = _unary(inline(lambda x, alpha, beta: float32(1) / sqrt(x)))
 square_f32 = _unary(inline(lambda x, alpha, beta: x * x))

@@ -37,6 +37,21 @@ LOWERINGS: dict[str, str] = {
     "DEQUANTIZE": "lookup",
 }
 
+# how the planner or a reference serves the ops that have no lowering -> those ops
+BY_REFERENCE: dict[str, str] = {
+    "a view of its input": "RESHAPE SQUEEZE EXPAND_DIMS",
+    "known once shapes are: folded by the planner": "SHAPE RANK",
+    "numpy fills, copies or picks whole arrays": """FILL RANGE ONE_HOT GATHER GATHER_ND SCATTER_ND REVERSE_V2 UNPACK
+        MIRROR_PAD SPACE_TO_BATCH_ND BATCH_TO_SPACE_ND SELECT_V2 CAST""",
+    "numpy computes whole arrays": """EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_AND LOGICAL_OR
+        LOGICAL_NOT SIGN SIN COS EXPM1 LOG1P FLOOR CEIL ROUND POW FLOOR_DIV FLOOR_MOD CUMSUM REDUCE_PROD REDUCE_ANY
+        REDUCE_ALL LOG_SOFTMAX L2_NORMALIZATION LOCAL_RESPONSE_NORMALIZATION""",
+    "a graph of its own": "IF WHILE",
+    "numpy sorts, or finds the largest": "ARG_MAX ARG_MIN TOPK_V2",
+    "the data decide how much there is to do": "WHERE NON_MAX_SUPPRESSION_V5 DETECTION_POSTPROCESS",
+    "numpy computes each step in time": "UNIDIRECTIONAL_SEQUENCE_RNN UNIDIRECTIONAL_SEQUENCE_LSTM SVDF",
+}
+
 
 def lowering_for(op: str) -> Lowering | None:
     """The lowering of an op, loaded when first asked for; None for ops that have no kernels."""

@@ -63,11 +63,16 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
            ('inputs', '[int]', None, False),
            ('input_names', '[string]', None, False),
            ('outputs', '[int]', None, False),
-           ('output_names', '[string]', None, False)],
+           ('output_names', '[string]', None, False),
+           ('state', '[int]', None, False)],
+ 'IfAttributes': [('then_branch', 'uint', 0, False), ('else_branch', 'uint', 0, False)],
  'LSTMAttributes': [('time_major', 'bool', False, False),
                     ('cell_clip', 'float', 0.0, False),
                     ('projection_clip', 'float', 0.0, False),
-                    ('activation', 'RecurrentActivation', 4, False)],
+                    ('activation', 'RecurrentActivation', 4, False),
+                    ('hidden_scale', 'float', 0.0, False),
+                    ('hidden_zero_point', 'int', 0, False),
+                    ('gate_scales', '[float]', None, False)],
  'LocalResponseNormalizationAttributes': [('radius', 'int', 5, False),
                                           ('bias', 'float', 1.0, False),
                                           ('alpha', 'float', 1.0, False),
@@ -125,7 +130,8 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
             ('channel_zero_points', '[int]', None, False),
             ('channel_axis', 'byte', 0, False),
             ('constant', 'Constant', None, False)],
- 'UnpackAttributes': [('num', 'int', 0, False), ('axis', 'int', 0, False)]}
+ 'UnpackAttributes': [('num', 'int', 0, False), ('axis', 'int', 0, False)],
+ 'WhileAttributes': [('condition', 'uint', 0, False), ('body', 'uint', 0, False)]}
 
 ENUMS: dict[str, dict[str, int]] = {'Activation': {'NONE': 0, 'RELU': 1, 'RELU6': 2, 'RELU_N1_TO_1': 3, 'CLAMP': 4},
  'Coding': {'RAW': 0, 'PACKED': 1},
@@ -259,7 +265,9 @@ ENUMS: dict[str, dict[str, int]] = {'Activation': {'NONE': 0, 'RELU': 1, 'RELU6'
             'UNIDIRECTIONAL_SEQUENCE_LSTM': 114,
             'SVDF': 115,
             'NON_MAX_SUPPRESSION_V5': 116,
-            'DETECTION_POSTPROCESS': 117},
+            'DETECTION_POSTPROCESS': 117,
+            'IF': 118,
+            'WHILE': 119},
  'Padding': {'VALID': 0, 'SAME': 1, 'EXPLICIT': 2},
  'RecurrentActivation': {'NONE': 0, 'RELU': 1, 'RELU6': 2, 'RELU_N1_TO_1': 3, 'TANH': 4, 'LOGISTIC': 5},
  'Requantization': {'TFLITE_DOUBLE': 0, 'FP32_ROUND_EVEN': 1}}
@@ -302,4 +310,6 @@ UNIONS: dict[str, dict[str, int]] = {'Attributes': {'NONE': 0,
                 'SequenceRNNAttributes': 26,
                 'LSTMAttributes': 27,
                 'SVDFAttributes': 28,
-                'DetectionPostprocessAttributes': 29}}
+                'DetectionPostprocessAttributes': 29,
+                'IfAttributes': 30,
+                'WhileAttributes': 31}}

@@ -178,6 +178,8 @@ class OpCode(object):
     SVDF = 115
     NON_MAX_SUPPRESSION_V5 = 116
     DETECTION_POSTPROCESS = 117
+    IF = 118
+    WHILE = 119
 
 
 class Attributes(object):
@@ -211,6 +213,8 @@ class Attributes(object):
     LSTMAttributes = 27
     SVDFAttributes = 28
     DetectionPostprocessAttributes = 29
+    IfAttributes = 30
+    WhileAttributes = 31
 
 def AttributesCreator(unionType, table):
     from flatbuffers.table import Table
@@ -274,6 +278,10 @@ def AttributesCreator(unionType, table):
         return SVDFAttributesT.InitFromBuf(table.Bytes, table.Pos)
     if unionType == Attributes.DetectionPostprocessAttributes:
         return DetectionPostprocessAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.IfAttributes:
+        return IfAttributesT.InitFromBuf(table.Bytes, table.Pos)
+    if unionType == Attributes.WhileAttributes:
+        return WhileAttributesT.InitFromBuf(table.Bytes, table.Pos)
     return None
 
 
@@ -3359,8 +3367,49 @@ class LSTMAttributes(object):
             return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
         return 4
 
+    # LSTMAttributes
+    def HiddenScale(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # LSTMAttributes
+    def HiddenZeroPoint(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 0
+
+    # LSTMAttributes
+    def GateScales(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 4))
+        return 0
+
+    # LSTMAttributes
+    def GateScalesAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Float32Flags, o)
+        return 0
+
+    # LSTMAttributes
+    def GateScalesLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # LSTMAttributes
+    def GateScalesIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
+        return o == 0
+
 def LSTMAttributesStart(builder):
-    builder.StartObject(4)
+    builder.StartObject(7)
 
 def LSTMAttributesAddTimeMajor(builder, timeMajor):
     builder.PrependBoolSlot(0, timeMajor, 0)
@@ -3374,10 +3423,26 @@ def LSTMAttributesAddProjectionClip(builder, projectionClip):
 def LSTMAttributesAddActivation(builder, activation):
     builder.PrependUint8Slot(3, activation, 4)
 
+def LSTMAttributesAddHiddenScale(builder, hiddenScale):
+    builder.PrependFloat32Slot(4, hiddenScale, 0.0)
+
+def LSTMAttributesAddHiddenZeroPoint(builder, hiddenZeroPoint):
+    builder.PrependInt32Slot(5, hiddenZeroPoint, 0)
+
+def LSTMAttributesAddGateScales(builder, gateScales):
+    builder.PrependUOffsetTRelativeSlot(6, flatbuffers.number_types.UOffsetTFlags.py_type(gateScales), 0)
+
+def LSTMAttributesStartGateScalesVector(builder, numElems):
+    return builder.StartVector(4, numElems, 4)
+
 def LSTMAttributesEnd(builder):
     return builder.EndObject()
 
 
+try:
+    from typing import List
+except:
+    pass
 
 class LSTMAttributesT(object):
 
@@ -3388,11 +3453,17 @@ class LSTMAttributesT(object):
         cellClip = 0.0,
         projectionClip = 0.0,
         activation = 4,
+        hiddenScale = 0.0,
+        hiddenZeroPoint = 0,
+        gateScales = None,
     ):
         self.timeMajor = timeMajor  # type: bool
         self.cellClip = cellClip  # type: float
         self.projectionClip = projectionClip  # type: float
         self.activation = activation  # type: int
+        self.hiddenScale = hiddenScale  # type: float
+        self.hiddenZeroPoint = hiddenZeroPoint  # type: int
+        self.gateScales = gateScales  # type: Optional[List[float]]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -3419,14 +3490,35 @@ class LSTMAttributesT(object):
         self.cellClip = lstmattributes.CellClip()
         self.projectionClip = lstmattributes.ProjectionClip()
         self.activation = lstmattributes.Activation()
+        self.hiddenScale = lstmattributes.HiddenScale()
+        self.hiddenZeroPoint = lstmattributes.HiddenZeroPoint()
+        if not lstmattributes.GateScalesIsNone():
+            if np is None:
+                self.gateScales = []
+                for i in range(lstmattributes.GateScalesLength()):
+                    self.gateScales.append(lstmattributes.GateScales(i))
+            else:
+                self.gateScales = lstmattributes.GateScalesAsNumpy()
 
     # LSTMAttributesT
     def Pack(self, builder):
+        if self.gateScales is not None:
+            if np is not None and type(self.gateScales) is np.ndarray:
+                gateScales = builder.CreateNumpyVector(self.gateScales)
+            else:
+                LSTMAttributesStartGateScalesVector(builder, len(self.gateScales))
+                for i in reversed(range(len(self.gateScales))):
+                    builder.PrependFloat32(self.gateScales[i])
+                gateScales = builder.EndVector()
         LSTMAttributesStart(builder)
         LSTMAttributesAddTimeMajor(builder, self.timeMajor)
         LSTMAttributesAddCellClip(builder, self.cellClip)
         LSTMAttributesAddProjectionClip(builder, self.projectionClip)
         LSTMAttributesAddActivation(builder, self.activation)
+        LSTMAttributesAddHiddenScale(builder, self.hiddenScale)
+        LSTMAttributesAddHiddenZeroPoint(builder, self.hiddenZeroPoint)
+        if self.gateScales is not None:
+            LSTMAttributesAddGateScales(builder, gateScales)
         lstmattributes = LSTMAttributesEnd(builder)
         return lstmattributes
 
@@ -3743,6 +3835,194 @@ class DetectionPostprocessAttributesT(object):
         DetectionPostprocessAttributesAddRegular(builder, self.regular)
         detectionPostprocessAttributes = DetectionPostprocessAttributesEnd(builder)
         return detectionPostprocessAttributes
+
+
+class IfAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = IfAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsIfAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def IfAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # IfAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # IfAttributes
+    def ThenBranch(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
+        return 0
+
+    # IfAttributes
+    def ElseBranch(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
+        return 0
+
+def IfAttributesStart(builder):
+    builder.StartObject(2)
+
+def IfAttributesAddThenBranch(builder, thenBranch):
+    builder.PrependUint32Slot(0, thenBranch, 0)
+
+def IfAttributesAddElseBranch(builder, elseBranch):
+    builder.PrependUint32Slot(1, elseBranch, 0)
+
+def IfAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class IfAttributesT(object):
+
+    # IfAttributesT
+    def __init__(
+        self,
+        thenBranch = 0,
+        elseBranch = 0,
+    ):
+        self.thenBranch = thenBranch  # type: int
+        self.elseBranch = elseBranch  # type: int
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        ifAttributes = IfAttributes()
+        ifAttributes.Init(buf, pos)
+        return cls.InitFromObj(ifAttributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, ifAttributes):
+        x = IfAttributesT()
+        x._UnPack(ifAttributes)
+        return x
+
+    # IfAttributesT
+    def _UnPack(self, ifAttributes):
+        if ifAttributes is None:
+            return
+        self.thenBranch = ifAttributes.ThenBranch()
+        self.elseBranch = ifAttributes.ElseBranch()
+
+    # IfAttributesT
+    def Pack(self, builder):
+        IfAttributesStart(builder)
+        IfAttributesAddThenBranch(builder, self.thenBranch)
+        IfAttributesAddElseBranch(builder, self.elseBranch)
+        ifAttributes = IfAttributesEnd(builder)
+        return ifAttributes
+
+
+class WhileAttributes(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = WhileAttributes()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsWhileAttributes(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def WhileAttributesBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x58\x4E\x4E\x31", size_prefixed=size_prefixed)
+
+    # WhileAttributes
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # WhileAttributes
+    def Condition(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
+        return 0
+
+    # WhileAttributes
+    def Body(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
+        return 0
+
+def WhileAttributesStart(builder):
+    builder.StartObject(2)
+
+def WhileAttributesAddCondition(builder, condition):
+    builder.PrependUint32Slot(0, condition, 0)
+
+def WhileAttributesAddBody(builder, body):
+    builder.PrependUint32Slot(1, body, 0)
+
+def WhileAttributesEnd(builder):
+    return builder.EndObject()
+
+
+
+class WhileAttributesT(object):
+
+    # WhileAttributesT
+    def __init__(
+        self,
+        condition = 0,
+        body = 0,
+    ):
+        self.condition = condition  # type: int
+        self.body = body  # type: int
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        whileAttributes = WhileAttributes()
+        whileAttributes.Init(buf, pos)
+        return cls.InitFromObj(whileAttributes)
+
+    @classmethod
+    def InitFromPackedBuf(cls, buf, pos=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, pos)
+        return cls.InitFromBuf(buf, pos+n)
+
+    @classmethod
+    def InitFromObj(cls, whileAttributes):
+        x = WhileAttributesT()
+        x._UnPack(whileAttributes)
+        return x
+
+    # WhileAttributesT
+    def _UnPack(self, whileAttributes):
+        if whileAttributes is None:
+            return
+        self.condition = whileAttributes.Condition()
+        self.body = whileAttributes.Body()
+
+    # WhileAttributesT
+    def Pack(self, builder):
+        WhileAttributesStart(builder)
+        WhileAttributesAddCondition(builder, self.condition)
+        WhileAttributesAddBody(builder, self.body)
+        whileAttributes = WhileAttributesEnd(builder)
+        return whileAttributes
 
 
 class Stream(object):
@@ -4526,7 +4806,7 @@ class NodeT(object):
         self.inputs = inputs  # type: Optional[List[int]]
         self.outputs = outputs  # type: Optional[List[int]]
         self.attributesType = attributesType  # type: int
-        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT', 'SequenceRNNAttributesT', 'LSTMAttributesT', 'SVDFAttributesT', 'DetectionPostprocessAttributesT']
+        self.attributes = attributes  # type: Union[None, 'Conv2DAttributesT', 'Conv3DAttributesT', 'Pool2DAttributesT', 'Pool3DAttributesT', 'FullyConnectedAttributesT', 'BatchMatMulAttributesT', 'ArithmeticAttributesT', 'ClampAttributesT', 'AlphaAttributesT', 'GeluAttributesT', 'SoftmaxAttributesT', 'ReduceAttributesT', 'ArgAttributesT', 'CumsumAttributesT', 'AxisAttributesT', 'SplitAttributesT', 'UnpackAttributesT', 'StridedSliceAttributesT', 'MirrorPadAttributesT', 'GatherAttributesT', 'SqueezeAttributesT', 'DTypeAttributesT', 'BlockSizeAttributesT', 'ResizeAttributesT', 'LocalResponseNormalizationAttributesT', 'SequenceRNNAttributesT', 'LSTMAttributesT', 'SVDFAttributesT', 'DetectionPostprocessAttributesT', 'IfAttributesT', 'WhileAttributesT']
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -4776,8 +5056,35 @@ class Graph(object):
         o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(16))
         return o == 0
 
+    # Graph
+    def State(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 4))
+        return 0
+
+    # Graph
+    def StateAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Int32Flags, o)
+        return 0
+
+    # Graph
+    def StateLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Graph
+    def StateIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        return o == 0
+
 def GraphStart(builder):
-    builder.StartObject(7)
+    builder.StartObject(8)
 
 def GraphAddName(builder, name):
     builder.PrependUOffsetTRelativeSlot(0, flatbuffers.number_types.UOffsetTFlags.py_type(name), 0)
@@ -4818,6 +5125,12 @@ def GraphAddOutputNames(builder, outputNames):
 def GraphStartOutputNamesVector(builder, numElems):
     return builder.StartVector(4, numElems, 4)
 
+def GraphAddState(builder, state):
+    builder.PrependUOffsetTRelativeSlot(7, flatbuffers.number_types.UOffsetTFlags.py_type(state), 0)
+
+def GraphStartStateVector(builder, numElems):
+    return builder.StartVector(4, numElems, 4)
+
 def GraphEnd(builder):
     return builder.EndObject()
 
@@ -4839,6 +5152,7 @@ class GraphT(object):
         inputNames = None,
         outputs = None,
         outputNames = None,
+        state = None,
     ):
         self.name = name  # type: Optional[str]
         self.tensors = tensors  # type: Optional[List[TensorT]]
@@ -4847,6 +5161,7 @@ class GraphT(object):
         self.inputNames = inputNames  # type: Optional[List[Optional[str]]]
         self.outputs = outputs  # type: Optional[List[int]]
         self.outputNames = outputNames  # type: Optional[List[Optional[str]]]
+        self.state = state  # type: Optional[List[int]]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -4908,6 +5223,13 @@ class GraphT(object):
             self.outputNames = []
             for i in range(graph.OutputNamesLength()):
                 self.outputNames.append(graph.OutputNames(i))
+        if not graph.StateIsNone():
+            if np is None:
+                self.state = []
+                for i in range(graph.StateLength()):
+                    self.state.append(graph.State(i))
+            else:
+                self.state = graph.StateAsNumpy()
 
     # GraphT
     def Pack(self, builder):
@@ -4961,6 +5283,14 @@ class GraphT(object):
             for i in reversed(range(len(self.outputNames))):
                 builder.PrependUOffsetTRelative(outputNameslist[i])
             outputNames = builder.EndVector()
+        if self.state is not None:
+            if np is not None and type(self.state) is np.ndarray:
+                state = builder.CreateNumpyVector(self.state)
+            else:
+                GraphStartStateVector(builder, len(self.state))
+                for i in reversed(range(len(self.state))):
+                    builder.PrependInt32(self.state[i])
+                state = builder.EndVector()
         GraphStart(builder)
         if self.name is not None:
             GraphAddName(builder, name)
@@ -4976,6 +5306,8 @@ class GraphT(object):
             GraphAddOutputs(builder, outputs)
         if self.outputNames is not None:
             GraphAddOutputNames(builder, outputNames)
+        if self.state is not None:
+            GraphAddState(builder, state)
         graph = GraphEnd(builder)
         return graph
 

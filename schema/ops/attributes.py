@@ -1,6 +1,6 @@
 """Attributes of ops: frozen dataclasses, each named and laid out as its table in xnn.fbs (a test compares them).
 
-Enums are their names ("SAME"), DTypes are numpy dtypes, vectors are tuples.
+Enums are their names ("SAME"), DTypes are numpy dtypes, vectors are tuples, indices of graphs are the graphs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from schema.errors import ShapeError
+from schema.graph import Graph
+
+NOTHING = Graph()
+"""Stands for a graph that is not given."""
 
 
 @dataclass(frozen=True)
@@ -216,12 +220,17 @@ class LSTMAttributes:
     """cell_clip, projection_clip: the largest magnitude of the cell's state and of what is projected; 0: any.
 
     activation: of the candidate state and of the cell's output; gates are logistic.
+    hidden_scale, hidden_zero_point: int8 only, of what the cells let out before it is projected; gate_scales: int8 with
+    layer normalization only, of the gates' sums before it (see integer_lstm.py).
     """
 
     time_major: bool = False
     cell_clip: float = 0.0
     projection_clip: float = 0.0
     activation: str = "TANH"
+    hidden_scale: float = 0.0
+    hidden_zero_point: int = 0
+    gate_scales: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -247,6 +256,22 @@ class DetectionPostprocessAttributes:
     h_scale: float = 1.0
     w_scale: float = 1.0
     regular: bool = False
+
+
+@dataclass(frozen=True)
+class IfAttributes:
+    """Both graphs take the operands behind the condition."""
+
+    then_branch: Graph = NOTHING
+    else_branch: Graph = NOTHING
+
+
+@dataclass(frozen=True)
+class WhileAttributes:
+    """Both graphs take all operands; the body gives as many."""
+
+    condition: Graph = NOTHING
+    body: Graph = NOTHING
 
 
 def activation_range(attributes) -> tuple[float, float]:

@@ -110,6 +110,22 @@ class Binary(Op):
         return result
 
 
+class RoundedBinary(Binary):
+    """A binary op whose int8 result is the step of the output that is nearest to the result for the real numbers, ties
+    away from zero; what is no number is the zero point. TFLite has no such kernel.
+    """
+
+    dtypes = FLOATS | INTEGERS | QUANTIZED
+
+    @classmethod
+    def quantized(cls, attributes, a, b, given, output):
+        pairs = [(x, *per_tensor(cls.name, "input", t)) for x, t in zip((a, b), given, strict=True)]
+        real = cls.compute(*((x.astype(np.float64) - zero_point) * float(scale) for x, scale, zero_point in pairs))
+        scale, zero_point = per_tensor(cls.name, "output", output)
+        steps = fixedpoint.round_half_away(np.nan_to_num(real, posinf=np.inf, neginf=-np.inf) / float(scale))
+        return fixedpoint.saturate(steps + zero_point, output.dtype).astype(output.dtype)
+
+
 class Arithmetic(Binary):
     """A binary op with a fused activation."""
 

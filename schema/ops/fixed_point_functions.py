@@ -39,6 +39,11 @@ def leading_zeros(x: np.ndarray) -> np.ndarray:
     return 32 - np.frexp((np.asarray(x, np.int64) & 0xFFFFFFFF).astype(np.float64))[1]
 
 
+def leading_sign_bits(x: np.ndarray) -> np.ndarray:
+    """By how many bits an int32 number can be shifted left (CountLeadingSignBits of common.h): 31 for 0."""
+    return leading_zeros(np.where(x >= 0, x, -x - 1)) - 1
+
+
 def exp_on_negative_values(a: np.ndarray, integer_bits: int) -> np.ndarray:
     """exp(a) in Q0 for a <= 0 in Q(integer_bits).
 

@@ -1,13 +1,13 @@
-"""FLOOR_DIV: the largest integer not above a / b, broadcasting."""
+"""FLOOR_DIV: the largest integer not above a / b, broadcasting. int8: the nearest step to it (elementwise.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from schema.ops.elementwise import Binary, refuse_zero
+from schema.ops.elementwise import RoundedBinary, refuse_zero
 
 
-class FloorDiv(Binary):
+class FloorDiv(RoundedBinary):
     name = "FLOOR_DIV"
 
     @classmethod

@@ -1,13 +1,13 @@
-"""FLOOR_MOD: a - b * floor(a / b), broadcasting: it has the sign of b."""
+"""FLOOR_MOD: a - b * floor(a / b), broadcasting: it has the sign of b. int8: the nearest step (elementwise.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from schema.ops.elementwise import Binary, refuse_zero
+from schema.ops.elementwise import RoundedBinary, refuse_zero
 
 
-class FloorMod(Binary):
+class FloorMod(RoundedBinary):
     name = "FLOOR_MOD"
 
     @classmethod

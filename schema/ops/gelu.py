@@ -1,6 +1,6 @@
 """GELU: x * P(X <= x) for a standard normal X, or its approximation by tanh (Hendrycks and Gimpel 2016).
 
-int8 is a table.
+int8 is a table, int16 one with lines between its entries.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from schema.ops.attributes import GeluAttributes
+from schema.ops.dtypes import FLOATS, QUANTIZED, WIDE
 from schema.ops.elementwise import Unary
 from schema.ops.special import erfc
 
@@ -19,6 +20,7 @@ CUBIC = 0.044715
 class Gelu(Unary):
     name = "GELU"
     Attributes = GeluAttributes
+    dtypes = FLOATS | QUANTIZED | WIDE
 
     @classmethod
     def compute(cls, x, attributes):

@@ -1,14 +1,14 @@
-"""POW: a to the power b, broadcasting. Integers have no negative powers."""
+"""POW: a to the power b, broadcasting. Integers have no negative powers. int8: the nearest step (elementwise.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from schema.errors import ExecutionError
-from schema.ops.elementwise import Binary
+from schema.ops.elementwise import RoundedBinary
 
 
-class Pow(Binary):
+class Pow(RoundedBinary):
     name = "POW"
 
     @classmethod

@@ -12,6 +12,7 @@ last output state, the last cell state). Operands, in TFLite's order; those mark
 
 Without weights of the input gate, it is 1 - forget gate. With layer normalization a gate's sum is brought to mean 0 and
 variance 1 over the cells and multiplied by the coefficients before the bias is added (TFLite kernels/lstm_eval.cc).
+int8 sequences: integer_lstm.py.
 """
 
 from __future__ import annotations
@@ -22,14 +23,27 @@ from typing import Any
 import numpy as np
 
 from schema.graph import TensorType
-from schema.ops import recurrent
+from schema.ops import integer_lstm, recurrent
 from schema.ops.attributes import LSTMAttributes
 from schema.ops.base import Op, require
+from schema.ops.dtypes import QUANTIZED
+from schema.ops.lstm_operands import (
+    BIASES,
+    CELL_STATE,
+    GATES,
+    NORMS,
+    OPERANDS,
+    OUTPUT_STATE,
+    PEEPHOLE_OF,
+    PEEPHOLES,
+    PROJECTION,
+    PROJECTION_BIAS,
+    RECURRENT,
+    WEIGHTS,
+    check_operands,
+    complete,
+)
 
-GATES = ("input", "forget", "cell", "output")
-WEIGHTS, RECURRENT, PEEPHOLES, BIASES, NORMS = 1, 5, 9, 12, 20
-PROJECTION, PROJECTION_BIAS, OUTPUT_STATE, CELL_STATE = 16, 17, 18, 19
-OPERANDS = 24
 VARIANCE_FLOOR = 1e-8
 
 
@@ -41,14 +55,18 @@ class UnidirectionalSequenceLSTM(Op):
 
     @classmethod
     def check(cls, attributes):
-        for name in ("cell_clip", "projection_clip"):
+        require(all(0 <= scale < math.inf for scale in attributes.gate_scales), f"{attributes.gate_scales=}")
+        for name in ("cell_clip", "projection_clip", "hidden_scale"):
             value = getattr(attributes, name)
             require(0 <= value < math.inf, f"{name} is {value}")
 
     @classmethod
     def infer(cls, attributes, inputs, values):
         given = complete(inputs)
-        dtype = recurrent.infer_dtype(cls.name, inputs)
+        integer = given[0].dtype in QUANTIZED
+        if integer:
+            integer_lstm.check_types(given)
+        dtype = given[0].dtype if integer else recurrent.infer_dtype(cls.name, inputs)
         check_operands(given)
         batch, time, features = recurrent.sequence_dims(given[0], attributes.time_major)
         kernels = [recurrent.dims(given[WEIGHTS + i], 2, f"weights of the {g} gate") for i, g in enumerate(GATES)]
@@ -66,11 +84,14 @@ class UnidirectionalSequenceLSTM(Op):
             out = cells = recurrent.agree("outputs and cells", out, cells)
         batch = recurrent.agree("batch", batch, state[0], cell[0])
         sequence = recurrent.sequence_shape(batch, time, out, attributes.time_major)
-        return [TensorType(sequence, dtype), TensorType((batch, out), dtype), TensorType((batch, cells), dtype)]
+        cell_dtype = integer_lstm.DTYPES[CELL_STATE] if integer else dtype
+        return [TensorType(sequence, dtype), TensorType((batch, out), dtype), TensorType((batch, cells), cell_dtype)]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
+        if x.dtype in QUANTIZED:
+            return cls.integers(attributes, complete(arrays), complete(inputs), outputs)
         given: list[Any] = [None if a is None else a.astype(np.float64) for a in complete(arrays)]
         activation = recurrent.ACTIVATIONS[attributes.activation]
         steps = recurrent.through_time(x, attributes.time_major)
@@ -93,31 +114,29 @@ class UnidirectionalSequenceLSTM(Op):
         y = recurrent.as_sequence(results, x, out, attributes.time_major)
         return [y, h.astype(x.dtype), c.astype(x.dtype)]
 
-
-def complete(operands) -> list:
-    """All operands, None for those that are left out at the end."""
-    return [*operands, *[None] * (OPERANDS - len(operands))]
-
-
-def check_operands(given: list) -> None:
-    """Raise ShapeError where an operand is left out that others need."""
-    for first, what in ((WEIGHTS, "weights"), (RECURRENT, "recurrent weights"), (BIASES, "bias")):
-        for index, name in enumerate(GATES[1:], 1):
-            require(given[first + index] is not None, f"the {name} gate has no {what}")
-        there = given[first] is not None
-        require(there == (given[WEIGHTS] is not None), f"the input gate has {'' if there else 'no '}{what}")
-    require(given[PROJECTION] is not None or given[PROJECTION_BIAS] is None, "a projection bias without weights")
-    norms = [given[NORMS + i] is not None for i in range(4)]
-    require(norms[1] == norms[2] == norms[3], "some gates are normalized, others not")
-    require(norms[0] == (norms[1] and given[WEIGHTS] is not None), "some gates are normalized, others not")
+    @classmethod
+    def integers(cls, attributes, given, types, outputs):
+        """The result for int8. A state that is left out is its zero point."""
+        x, layer = given[0], integer_lstm.IntegerLSTM(attributes, given, list(types), list(outputs))
+        steps = x if attributes.time_major else np.swapaxes(x, 0, 1)
+        cells, out = given[RECURRENT + 1].shape
+        h, c = given[OUTPUT_STATE], given[CELL_STATE]
+        h = np.full((steps.shape[1], out), layer.h_zero) if h is None else h.astype(np.int64)
+        c = np.zeros((steps.shape[1], cells), np.int64) if c is None else c.astype(np.int64)
+        results = []
+        for step in steps.astype(np.int64):
+            h, c = layer.step(step, h, c)
+            results.append(h)
+        y = recurrent.as_sequence(results, x, out, attributes.time_major)
+        return [y, h.astype(np.int8), c.astype(np.int16)]
 
 
 def gate(given: list, index: int, x: np.ndarray, h: np.ndarray, c: np.ndarray | None) -> np.ndarray:
     """A gate's sum, before its activation. c: the cell's state that its peephole sees."""
     total = x @ given[WEIGHTS + index].T + h @ given[RECURRENT + index].T
-    peephole = {0: 0, 1: 1, 3: 2}.get(index)
-    if peephole is not None and given[PEEPHOLES + peephole] is not None:
-        total = total + c * given[PEEPHOLES + peephole]
+    peephole = PEEPHOLE_OF.get(index)
+    if peephole is not None and given[peephole] is not None:
+        total = total + c * given[peephole]
     if given[NORMS + index] is not None:
         centred = total - total.mean(axis=-1, keepdims=True)
         variance = np.square(centred).mean(axis=-1, keepdims=True)

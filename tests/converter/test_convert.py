@@ -92,7 +92,7 @@ def test_calibration_takes_what_fit_takes(model, samples):
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"quantize": "int4"}, InputError, "int4.*none, int8, float16"),
+        ({"quantize": "int4"}, InputError, "int4.*none, int8, int16x8"),
         ({"io_dtype": "int16", "quantize": "int8"}, InputError, "int16"),
         ({"io_dtype": "int8"}, InputError, "needs quantize='int8'"),
         ({"calibration": np.zeros((2, 8, 8, 3))}, InputError, "quantize='int8'"),
@@ -134,6 +134,31 @@ def test_command_line(folder, samples, tmp_path, capsys):
     assert out.read_bytes() == converter.convert(folder, "int8", samples, observer="percentile").bytes
 
 
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "dtypes"),
+    [
+        (["int8", "--keep-float", "scores"], {"keep_float": "scores"}, {"int8", "float32"}),
+        (["int8", "--int16", "pool, conv", "--keep-float", "s*", "--keep-float", "scores"],
+         {"int16": ("conv", "pool"), "keep_float": "s*"}, {"int16", "float32"}),
+        (["int16x8"], {}, {"int16"}),
+        (["int16x8", "--io-dtype", "int16"], {"io_dtype": "int16"}, {"int16"}),
+    ],
+)  # fmt: skip
+def test_command_line_chooses_types_by_layer(folder, samples, tmp_path, arguments, keywords, dtypes):
+    np.save(tmp_path / "calib.npy", samples)
+    assert run(folder, tmp_path / "out.xnn", "--quantize", *arguments, "--calibration", tmp_path / "calib.npy") == 0
+    result = converter.convert(folder, arguments[0], samples, **keywords)
+    assert (tmp_path / "out.xnn").read_bytes() == result.bytes
+    assert {row.dtype for row in result.report.quantization.rows} == dtypes
+
+
+def test_int8_weights(folder, samples, tmp_path, capsys):
+    assert run(folder, tmp_path / "out.xnn", "--quantize", "int8-weights", "--explain") == 0
+    assert "216 weights are too few" in capsys.readouterr().out
+    assert (tmp_path / "out.xnn").read_bytes() == converter.convert(folder, "int8-weights").bytes
+    assert converter.convert(folder, "int8-weights", samples).report.quantization.samples == 16
+
+
 def test_keras_file(model, tmp_path):
     model.save(tmp_path / "model.keras")
     assert run(tmp_path / "model.keras", tmp_path / "out.xnn", "--quantize", "float16") == 0
@@ -159,6 +184,11 @@ def bad_calibration(folder, value):
         (lambda saved, tmp: (saved, tmp / "out.xnn", *bad_calibration(tmp, np.zeros((4, 7, 8, 3)))), "image"),
         (lambda saved, tmp: (saved, tmp / "out.xnn", *bad_calibration(tmp, np.full((4, 8, 8, 3), np.nan))), "NaN"),
         (lambda saved, tmp: (saved, tmp / "out.xnn", *bad_calibration(tmp, np.array(["text"]))), "image"),
+        (lambda saved, tmp: (saved, tmp / "out.xnn", "--quantize", "int8-weights", "--keep-float", "Conv"), "are conv"),
+        (
+            lambda saved, tmp: (saved, tmp / "out.xnn", "--quantize", "float16", "--int16", "conv"),
+            "for quantize='int8'",
+        ),
     ],
 )
 def test_bad_input_is_one_message_and_keeps_the_old_file(folder, tmp_path, capsys, arguments, says):

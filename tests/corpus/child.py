@@ -2,6 +2,8 @@
 
     python -m tests.corpus.child FOLDER
 
+`.xnn` files are loaded, `.tflite` files converted first.
+
 Prints a line of JSON before and after each file. The address space is limited, so that what asks for gigabytes fails
 here and not on the machine; a file that takes long ends the process with a traceback.
 """
@@ -17,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
+import converter
 import runtime
 from schema import XnnError
-from tests.corpus import models
+from tests.corpus import models, tflite_tables
 
 SECONDS = 60  # for one file, on a machine that does other things as well
 MEMORY_LIMIT = 8 << 20  # bytes that the tensors of a run may take
+ITERATION_LIMIT = 200  # of the loops of a run
 ADDRESS_SPACE = 2 << 30  # beyond what the process has when it starts
 INPUT_BYTES = 1 << 20  # models whose inputs are declared larger are not run: it is the caller who makes inputs
 
@@ -42,10 +46,14 @@ def inputs_of(model: runtime.Model, unknown: int = 2) -> list[np.ndarray] | None
     return arrays
 
 
-def attempt(data: bytes) -> str:
-    """What became of one file: "ran", "refused: ..." by the loader, "stopped: ..." by the engine."""
+def attempt(data: bytes, foreign: bool = False) -> str:
+    """What became of one file: "ran", "refused: ..." by the loader or the converter, "stopped: ..." by the engine.
+
+    foreign: it is no `.xnn` file.
+    """
     try:
-        model = runtime.load(data, threads=1, memory_limit=MEMORY_LIMIT)
+        data = converter.convert(data).bytes if foreign else data
+        model = runtime.load(data, threads=1, memory_limit=MEMORY_LIMIT, iteration_limit=ITERATION_LIMIT)
     except XnnError as error:
         return f"refused: {type(error).__name__}: {error}"
     try:
@@ -60,13 +68,16 @@ def attempt(data: bytes) -> str:
 def main(folder: str) -> None:
     for data in models.files().values():  # kernels are compiled and loaded, and numpy's own buffers made
         assert attempt(data) == "ran"
+    paths = sorted(Path(folder).iterdir())
+    if any(path.suffix == ".tflite" for path in paths):
+        assert attempt(tflite_tables.network().pack(), foreign=True) == "ran"
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + ADDRESS_SPACE,) * 2)
     before = peak()
-    for path in sorted(Path(folder).iterdir()):
+    for path in paths:
         say(file=path.name)
         faulthandler.dump_traceback_later(SECONDS, exit=True)
-        say(file=path.name, outcome=attempt(path.read_bytes()), grown=peak() - before)
+        say(file=path.name, outcome=attempt(path.read_bytes(), path.suffix == ".tflite"), grown=peak() - before)
     faulthandler.cancel_dump_traceback_later()
 
 

@@ -3,7 +3,8 @@
     python -m tests.corpus.make FOLDER [--mutations N]
 
 FOLDER/broken holds files that must be refused, FOLDER/expected.json what the refusal must say (regular expressions);
-FOLDER/mutated holds mutations of sound models, which may run or be refused.
+FOLDER/mutated holds mutations of sound models, which may run or be refused; FOLDER/tflite holds `.tflite` files that
+must be refused.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.corpus import binary, mutations, tables
+from tests.corpus import binary, graphs, mutations, tables, tflite_tables
 
 
 def broken() -> dict[str, tuple[bytes, str]]:
     """name -> (file, what the FormatError must say)."""
-    return binary.cases() | tables.CASES
+    return binary.cases() | tables.CASES | graphs.CASES
 
 
-def write(folder: Path, files: Mapping[str, bytes]) -> None:
+def write(folder: Path, files: Mapping[str, bytes], suffix: str = ".xnn") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        (folder / f"{name}.xnn").write_bytes(data)
+        (folder / f"{name}{suffix}").write_bytes(data)
 
 
 def make(folder: Path, each: int = 3) -> None:
@@ -34,6 +35,7 @@ def make(folder: Path, each: int = 3) -> None:
     expected = {f"{name}.xnn": pattern for name, (_, pattern) in cases.items()}
     (folder / "expected.json").write_text(json.dumps(expected, indent=1))
     write(folder / "mutated", mutations.mutated(each))
+    write(folder / "tflite", {name: data for name, (data, _) in tflite_tables.CASES.items()}, ".tflite")
 
 
 if __name__ == "__main__":

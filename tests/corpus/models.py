@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from schema import Graph, Model, Node, Quantization, Tensor, ops, write
 from schema.ops import attributes as a
 from schema.ops.elementwise import Binary, Comparison, Unary
+from tests.support import control_flow
 
 SEED = 20
 INT8 = np.dtype(np.int8)
@@ -104,9 +106,10 @@ def _arithmetic() -> Iterator[Graph]:
     for op in ("EXP", "GELU", "HARD_SWISH", "LEAKY_RELU", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "CLAMP", "ELU"):
         yield single(op, [x(None, 5)])
     yield single("PRELU", [x(2, 3), np.full(3, 0.5, np.float32)])
-    for op in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_PROD"):
+    for op in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"):
         yield single(op, [x(2, 3, 4), _ints(1, -1)], a.ReduceAttributes(True))
-    yield single("ARG_MAX", [x(2, 5), _ints(1).reshape(())], None, [(np.int64, None)])
+    for op in ("ARG_MAX", "ARG_MIN"):
+        yield single(op, [x(2, 5), _ints(1).reshape(())], None, [(np.int64, None)])
     for op in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
         yield single(op, [x(None, 5, 5, 2)], a.Pool2DAttributes(3, 2, 2, 1, "SAME"))
     yield single("MAX_POOL_3D", [x(1, 4, 4, 4, 2)], a.Pool3DAttributes(2, 2, 2))
@@ -147,6 +150,36 @@ def _recurrent(rng: np.random.Generator) -> Iterator[Graph]:
     yield single("SVDF", svdf, a.SVDFAttributes(2), made * 2)
 
 
+def _integer_recurrent(rng: np.random.Generator) -> Iterator[Graph]:
+    given, cell, made = Quantization(0.02, 3), Quantization(2.0**-12), Quantization(0.01, -5)
+
+    def weights(*shape: int, dtype: Any = np.int8) -> Tensor:
+        return quantized(rng.integers(-127, 128, shape).astype(dtype), Quantization(rng.uniform(0.001, 0.01)))
+
+    sequence = x(2, 3, 4, dtype=np.int8, quantization=given)
+    gates = [weights(5, size) for size in (4, 3) for _ in range(4)]
+    peepholes, norms = ([weights(5, dtype=np.int16) for _ in range(n)] for n in (3, 4))
+    biases = [weights(5, dtype=np.int32) for _ in range(4)]
+    projection = [weights(3, 5), weights(3, dtype=np.int32)]
+    attributes = a.LSTMAttributes(False, 0.5, 0.3, "TANH", 0.01, 4, (0.001, 0.002, 0.001, 0.003))
+    lstm = [sequence, *gates, *peepholes, *biases, *projection, None, None, *norms]
+    yield single("UNIDIRECTIONAL_SEQUENCE_LSTM", lstm, attributes, [(INT8, made), (INT8, made), (np.int16, cell)])
+    step, state = x(2, 4, dtype=np.int8, quantization=given), Quantization(0.001)
+    svdf = [step, weights(6, 4), weights(6, 3, dtype=np.int16), weights(3, dtype=np.int32), None]
+    yield single("SVDF", svdf, a.SVDFAttributes(2, "RELU"), [(INT8, made), (np.int16, state)])
+
+
+def _boxes(rng: np.random.Generator) -> Iterator[Graph]:
+    corners = np.sort(rng.uniform(0, 1, (6, 2, 2)), axis=1).reshape(6, 4).astype(np.float32)
+    given = [corners, x(6), _ints(4).reshape(()), *(np.float32(v).reshape(()) for v in (0.5, 0.1, 0.2))]
+    yield single("NON_MAX_SUPPRESSION_V5", given, None, [(np.int32, None), (np.float32, None), (np.int32, None)])
+    attributes = a.DetectionPostprocessAttributes(4, 1, 100, 2, 0.1, 0.5, 10.0, 10.0, 5.0, 5.0)
+    for regular in (False, True):
+        found = dataclasses.replace(attributes, regular=regular)
+        operands = [corners.reshape(1, 6, 4), x(1, 6, 3), np.abs(_values(rng, (6, 4)))]
+        yield single("DETECTION_POSTPROCESS", operands, found, [(np.float32, None)] * 4)
+
+
 def _int16(rng: np.random.Generator) -> Iterator[Graph]:
     given, unit = Quantization(2e-4), Quantization(1 / 32768)
 
@@ -175,6 +208,8 @@ def _linear(rng: np.random.Generator) -> Iterator[Graph]:
     yield single("TRANSPOSE_CONV", [_ints(1, 6, 6, 4), _values(rng, (4, 3, 3, 2)), x(1, 3, 3, 2), bias],
                  a.Conv2DAttributes(2, 2, padding="SAME"))  # fmt: skip
     yield single("CONV_3D", [x(1, 4, 4, 4, 2), _values(rng, (2, 2, 2, 2, 4)), bias])
+    yield single("CONV_3D_TRANSPOSE", [_ints(1, 4, 4, 4, 4), _values(rng, (2, 2, 2, 4, 2)), x(1, 2, 2, 2, 2)],
+                 a.Conv3DAttributes(2, 2, 2, padding="SAME"))  # fmt: skip
     yield single("FULLY_CONNECTED", [x(None, 5), _values(rng, (4, 5)), bias], a.FullyConnectedAttributes(True, "RELU6"))
     yield single("BATCH_MATMUL", [x(2, 3, 4), x(2, 5, 4)], a.BatchMatMulAttributes(False, True))
     clustered = rng.choice(_values(rng, (3,)), (4, 96)) * (rng.random((4, 96)) < 0.2)
@@ -200,7 +235,7 @@ def _int8(rng: np.random.Generator) -> Iterator[Graph]:
     bias3 = quantized(_values(rng, (3,), np.int32), Quantization(0.005))
     yield single("DEPTHWISE_CONV_2D", [image(), weights(1, 3, 3, 3, axis=3), bias3], a.Conv2DAttributes(), made)
     yield single("FULLY_CONNECTED", [flat(), weights(4, 5), bias], None, made)
-    for op in ("ADD", "MUL", "SUB", "MAXIMUM"):
+    for op in ("ADD", "MUL", "SUB", "MAXIMUM", "DIV", "POW", "FLOOR_MOD"):
         q = given if op == "MAXIMUM" else result
         yield single(op, [flat(), flat()], None, [(INT8, q)])
     for op in ("LEAKY_RELU", "TANH", "RELU6", "HARD_SWISH", "ABS", "EXP"):
@@ -255,12 +290,21 @@ def _networks(rng: np.random.Generator) -> Iterator[Graph]:
     yield Graph(nodes, [count], ["count"], [real], ["steps"], "serving")
 
 
+def _control_flow() -> Iterator[Graph]:
+    yield control_flow.branching()
+    yield control_flow.looping()
+    yield control_flow.looping(3, control_flow.growing())
+    yield control_flow.looping(3, shape=(2,))
+    yield control_flow.nested(3)
+    yield control_flow.counter(1.0)
+
+
 def graphs() -> list[Graph]:
     """All of them, each call anew."""
     rng = np.random.default_rng(SEED)
     return [
         *_movement(), *_arithmetic(), *_simple(), *_selection(rng), *_linear(rng), *_recurrent(rng), *_int8(rng),
-        *_int16(rng), *_networks(rng),
+        *_int16(rng), *_networks(rng), *_control_flow(), *_integer_recurrent(rng), *_boxes(rng),
     ]  # fmt: skip
 
 

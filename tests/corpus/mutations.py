@@ -11,6 +11,7 @@ import numpy as np
 
 from schema import Constant, Graph, Model, Quantization, Tensor, reseal, write
 from schema.dtypes import TO_NUMPY
+from schema.graph import nested
 from tests.corpus import models
 
 INTEGERS = (-(2**31), -(2**16), -3, -2, -1, 0, 1, 2, 3, 4, 7, 64, 1000, 2**16, 2**20, 2**28, 2**30, 2**31 - 1)
@@ -38,7 +39,8 @@ def bytes_of(data: bytes, draw: random.Random) -> bytes:
 def numbers_of(graph: Graph, draw: random.Random) -> bytes | None:
     """The file of a graph in which some numbers are hostile (the graph is changed); None where a file cannot say it."""
     for _ in range(draw.choice([1, 1, 2, 3])):
-        draw.choice([_shape, _constant, _constant, _quantization, _attribute, _attribute, _dtype])(graph, draw)
+        inner = draw.choice(list(nested(graph)))
+        draw.choice([_shape, _constant, _constant, _quantization, _attribute, _attribute, _dtype])(inner, draw)
     try:
         return write(Model([graph], draw.choice(["TFLITE_DOUBLE", "FP32_ROUND_EVEN"])))
     except (ValueError, TypeError, OverflowError, KeyError, IndexError, NotImplementedError):
@@ -77,6 +79,8 @@ def _constant(graph: Graph, draw: random.Random) -> None:
         place = draw.randrange(values.size)
         if values.dtype.kind == "f":
             values.reshape(-1)[place] = draw.choice(REALS)
+        elif values.dtype.kind == "b":
+            values.reshape(-1)[place] ^= True
         else:
             info = np.iinfo(values.dtype)
             values.reshape(-1)[place] = max(info.min, min(draw.choice(INTEGERS), info.max))
@@ -99,12 +103,14 @@ def _quantization(graph: Graph, draw: random.Random) -> None:
 
 
 def _attribute(graph: Graph, draw: random.Random) -> None:
-    node = draw.choice(graph.nodes)
-    if node.attributes is None:
+    node = draw.choice(graph.nodes) if graph.nodes else None
+    if node is None or node.attributes is None:
         return
     field = draw.choice(dataclasses.fields(node.attributes))
     value: Any = getattr(node.attributes, field.name)
-    if field.name in CHOICES:
+    if isinstance(value, Graph):
+        value = draw.choice([*nested(graph)][1:])
+    elif field.name in CHOICES:
         value = draw.choice(CHOICES[field.name])
     elif isinstance(value, bool):
         value = not value

@@ -20,6 +20,11 @@ def dtypes(*names: str) -> st.SearchStrategy[np.dtype]:
     return st.sampled_from([np.dtype(name) for name in names])
 
 
+def every(*names: str) -> list[np.dtype]:
+    """For tests of ops that move numbers: each case in all dtypes."""
+    return [np.dtype(name) for name in names]
+
+
 def numbers(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers from all of an integer dtype's range; floats around 0, negative zeros among them."""
     if dtype.kind == "b":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -55,3 +56,14 @@ def output(draw: Callable[..., object], typical: float) -> Quantization:
     Not below 1e-8: LiteRT refuses scales in which RELU6's bound is no int32.
     """
     return Quantization(max(typical * 10 ** draw(st.floats(-3, 3)), 1e-8), draw(zero_points))
+
+
+def quotients_that_litert_defines(a: Operand, b: Operand, output: Quantization) -> np.ndarray:
+    """Where its int8 and int16 DIV shifts right by 0 to 31 bits: the processor takes other numbers modulo 32 or so."""
+    x, y = (o.value.astype(np.int64) - o.quantization.zero_point for o in (a, b))
+    multiplier = a.quantization.scale[0] / (b.quantization.scale[0] * output.scale[0])
+    bits = [
+        np.frexp(v.astype(np.float64))[1] for v in (np.where((x < 0) ^ (y < 0), np.abs(x) - 1, np.abs(x)), np.abs(y))
+    ]
+    right = (bits[1] - 1) + (31 - bits[0]) - math.frexp(float(multiplier))[1]
+    return (right >= 0) & (right <= 31)

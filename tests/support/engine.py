@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 import runtime
 import schema
-from runtime.plan import HostStep, NativeStep
-from schema import Graph, Model, Node, Tensor, evaluate, fixedpoint
+from runtime.lowering.base import PackedWeights
+from runtime.plan import HostStep, NativeStep, Plan
+from schema import Graph, Model, Node, Quantization, Tensor, evaluate, fixedpoint
+from tests.support import inventory
+from tests.support.litert import Operand
+
+MEMORY = 1 << 30  # bytes that a plan may take
 
 
 def graph_of(nodes: Sequence[Node], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
@@ -59,4 +65,44 @@ def compare(
             np.testing.assert_allclose(result, expected, rtol=rtol, atol=rtol * largest)
         else:
             np.testing.assert_array_equal(result, expected)
+    for step in steps:
+        for node in step.nodes if isinstance(step, NativeStep) else []:
+            inventory.record(
+                inventory.KERNEL, node.op, [t and t.type for t in node.inputs], [t.type for t in node.outputs]
+            )
     return results
+
+
+def assert_kernel(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    quantizations: Sequence[Quantization | None],
+    expected: Sequence[np.ndarray],
+) -> None:
+    """The engine computes of one op what its reference did, where it has a kernel for it."""
+    tensors = [_tensor(operand, f"x{i}") for i, operand in enumerate(inputs)]
+    outputs = [Tensor(f"y{i}", a.dtype, None, q) for i, (a, q) in enumerate(zip(expected, quantizations, strict=True))]
+    fed = [t for t in tensors if t is not None and not t.is_constant]
+    arrays = [o.value for o in inputs if o is not None and not o.constant]
+    graph = graph_of([Node(op, tensors, outputs, attributes)], fed, outputs)
+    plan = Plan(graph, [a.shape for a in arrays], PackedWeights(MEMORY), "TFLITE_DOUBLE", MEMORY)
+    if not plan.steps or isinstance(plan.steps[0], HostStep):
+        return
+    for result, reference in zip(plan.run(arrays, 1), expected, strict=True):
+        assert result.dtype == reference.dtype
+        assert result.shape == reference.shape
+        if result.dtype.kind == "f":
+            largest = float(np.abs(reference[np.isfinite(reference)]).max(initial=0))
+            np.testing.assert_allclose(result, reference, rtol=0, atol=1e-6 * largest)
+        else:
+            np.testing.assert_array_equal(result, reference)
+    inventory.record(inventory.KERNEL, op, [t and t.type for t in tensors], [t.type for t in outputs])
+
+
+def _tensor(operand: Operand | None, name: str) -> Tensor | None:
+    if operand is None:
+        return None
+    if operand.constant:
+        return Tensor.from_array(name, operand.value, operand.quantization)
+    return Tensor(name, operand.value.dtype, operand.value.shape, operand.quantization)

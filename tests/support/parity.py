@@ -1,4 +1,6 @@
-"""Comparison of an op's reference with LiteRT's: all bytes for integers, a relative error for floats."""
+"""Comparison of an op's reference with LiteRT's, and of the op's kernel with its reference: all bytes for integers, a
+relative error for floats. What is compared is counted (tests/support/inventory.py).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from schema import Quantization, TensorType, ops
-from tests.support import litert
+from tests.support import inventory, litert
+from tests.support.engine import assert_kernel
 from tests.support.litert import Operand
 
 
@@ -33,6 +36,7 @@ def run_reference(
         assert isinstance(result, np.ndarray)
         assert TensorType(result.shape, result.dtype) == TensorType(expected.shape, expected.dtype)
     _check_partial_inference(op, attributes, types, values, outputs)
+    inventory.probe(op, attributes, types, outputs)
     return results
 
 
@@ -58,12 +62,14 @@ def assert_parity(
     output: Quantization | None = None,
     *,
     tolerance: float = 1e-6,
+    within: np.ndarray | bool = True,
 ) -> np.ndarray:
     """Our reference against LiteRT's reference kernel; returns the result.
 
     Integers are equal to the bit. Floats differ by at most `tolerance` times the largest magnitude of the output.
+    within: which elements LiteRT's kernel defines.
     """
-    (ours,) = assert_all_parity(op, attributes, inputs, (output,), tolerance=tolerance)
+    (ours,) = assert_all_parity(op, attributes, inputs, (output,), tolerance=tolerance, within=within)
     return ours
 
 
@@ -74,18 +80,72 @@ def assert_all_parity(
     outputs: Sequence[Quantization | None],
     *,
     tolerance: float = 1e-6,
+    within: np.ndarray | bool = True,
 ) -> list[np.ndarray]:
     """assert_parity for ops of several outputs, whose quantizations are given."""
     ours = run_reference(op, attributes, inputs, outputs)
     kinds = [TensorType(None, array.dtype, q) for array, q in zip(ours, outputs, strict=True)]
     for mine, theirs in zip(ours, litert.run(op, attributes, inputs, kinds), strict=True):
-        assert theirs.dtype == mine.dtype
-        assert theirs.shape == mine.shape
-        if mine.dtype.kind == "f":
-            assert_close(mine, theirs, tolerance)
-        else:
-            np.testing.assert_array_equal(mine, theirs)
+        assert_equal(mine, theirs if within is True else np.where(within, theirs, mine), tolerance)
+    inventory.record(inventory.LITERT, op, [None if o is None else o.type for o in inputs], kinds)
+    assert_kernel(op, attributes, inputs, outputs, ours)
     return ours
+
+
+def assert_agrees(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    expected: np.ndarray,
+    output: Quantization | None = None,
+    **limits: Any,
+) -> np.ndarray:
+    """assert_all_agree for ops of one output, whose quantization is given."""
+    (ours,) = assert_all_agree(op, attributes, inputs, [expected], [output], **limits)
+    return ours
+
+
+def assert_all_agree(
+    op: str,
+    attributes: Any,
+    inputs: Sequence[Operand | None],
+    expected: Sequence[np.ndarray],
+    quantizations: Sequence[Quantization | None],
+    *,
+    tolerance: float = 1e-6,
+    steps: float = 0.5,
+    within: np.ndarray | bool = True,
+) -> list[np.ndarray]:
+    """Our reference, and the kernel, against numbers from elsewhere: of ops that LiteRT has no kernel for.
+
+    Plain integers are equal. Floats differ by at most `tolerance` times the largest magnitude; quantized integers from
+    the real number that is expected by as many steps of the output, 0.5 where they are the nearest to it.
+    within: which elements are looked at.
+    """
+    ours = run_reference(op, attributes, inputs, quantizations)
+    for mine, theirs, output in zip(ours, expected, quantizations, strict=True):
+        assert mine.shape == np.shape(theirs)
+        if output is None:
+            assert_equal(np.where(within, mine, 0), np.where(within, theirs, 0).astype(mine.dtype), tolerance)
+        else:
+            info = np.iinfo(mine.dtype)
+            exact = np.asarray(theirs, np.float64) / float(output.scale[0]) + int(output.zero_point[0])
+            error = np.abs(mine - np.clip(exact, info.min, info.max))
+            assert np.all(error <= steps + 1e-3, where=within), np.max(error, where=within, initial=0)
+    kinds = [TensorType(None, array.dtype, q) for array, q in zip(ours, quantizations, strict=True)]
+    inventory.record(inventory.ELSEWHERE, op, [None if o is None else o.type for o in inputs], kinds)
+    assert_kernel(op, attributes, inputs, quantizations, ours)
+    return ours
+
+
+def assert_equal(ours: np.ndarray, expected: np.ndarray, tolerance: float = 1e-6) -> None:
+    """Integers equal to the bit, floats close; dtype and shape the same."""
+    assert ours.dtype == expected.dtype
+    assert ours.shape == expected.shape
+    if ours.dtype.kind == "f":
+        assert_close(ours, expected, tolerance)
+    else:
+        np.testing.assert_array_equal(ours, expected)
 
 
 def assert_close(ours: np.ndarray, expected: np.ndarray, tolerance: float = 1e-6) -> None:

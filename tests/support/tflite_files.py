@@ -14,13 +14,20 @@ from tests.support.litert_options import DTYPES
 
 
 class FileBuilder:
-    """Tensors and operators of one subgraph; `model` is open to changes until `finish`."""
+    """Tensors and operators of one subgraph, number `index`; `model` is open to changes until `finish`."""
 
-    def __init__(self) -> None:
-        self.model, self.graph = tfl.ModelT(), tfl.SubGraphT()
-        self.model.version, self.model.subgraphs = 3, [self.graph]
-        self.model.buffers, self.model.operatorCodes = [tfl.BufferT()], []
+    def __init__(self, model: tfl.ModelT | None = None) -> None:
+        if model is None:
+            model = tfl.ModelT()
+            model.version, model.subgraphs = 3, []
+            model.buffers, model.operatorCodes = [tfl.BufferT()], []
+        self.model, self.graph, self.index = model, tfl.SubGraphT(), len(model.subgraphs)
+        self.model.subgraphs.append(self.graph)
         self.graph.tensors, self.graph.operators = [], []
+
+    def subgraph(self) -> FileBuilder:
+        """Another subgraph of the same file."""
+        return FileBuilder(self.model)
 
     def tensor(
         self,
@@ -95,8 +102,11 @@ class FileBuilder:
             setattr(signature, field, maps)
         self.model.signatureDefs = [*(self.model.signatureDefs or []), signature]
 
-    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+    def ends(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.graph.inputs, self.graph.outputs = np.array(inputs, np.int32), np.array(outputs, np.int32)
+
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        self.ends(inputs, outputs)
         return self.pack()
 
     def pack(self) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 
 from schema import evaluate, ops
 from schema.graph import Graph, Node, Shape, Tensor, TensorType
-from schema.inference import Inference, infer_node
+from schema.inference import CONTROL_FLOW, Inference, infer_node
 
 FOLD_LIMIT = 1 << 20
 """Constants may become this many elements larger by being computed here: a FILL of millions stays a FILL."""
@@ -49,7 +49,7 @@ class Builder:
         kinds = given.infer(attributes, types, values)
         outputs = [Tensor(f"{name}:{i}" if i else name, kind.dtype, kind.shape) for i, kind in enumerate(kinds)]
         node = Node(op, list(inputs), outputs, attributes, layer)
-        if self._foldable(inputs, kinds):
+        if op not in CONTROL_FLOW and self._foldable(inputs, kinds):
             arrays = evaluate.run_node(node, [None if tensor is None else tensor.value for tensor in inputs])
             return [self.constant(array, tensor.name) for tensor, array in zip(outputs, arrays, strict=True)]
         infer_node(node, self.inference)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from converter.frontends.tensorflow import dtypes
+from converter.frontends.tensorflow import control_flow, dtypes
 from converter.frontends.tensorflow.attributes import attribute, output_index
 from converter.frontends.tensorflow.builder import Builder
 from converter.frontends.tensorflow.ops import READERS
@@ -22,13 +20,12 @@ from schema.graph import Graph, Tensor
 
 Value = Tensor | Variable
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
-BRANCHES = frozenset(("If", "StatelessIf"))
 REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"
 NO_LOOPS = (
-    "loops are not supported; build recurrent layers with unroll=True and a fixed number of steps, or convert only the "
-    "part of the model before the loop"
+    "loops that keep lists of tensors, and those of TensorFlow 1, are not supported; build recurrent layers with "
+    "unroll=True and a fixed number of steps, or convert only the part of the model before the loop"
 )
-LOOPS = frozenset("While StatelessWhile Enter Exit NextIteration Switch Merge".split())
+LOOPS = frozenset("Enter Exit NextIteration Switch Merge".split())
 
 
 def read(program: Program) -> Graph:
@@ -37,7 +34,7 @@ def read(program: Program) -> Graph:
     Raises UnsupportedError, naming layer and op, for an op or dtype that xnn does not handle.
     """
     builder = Builder()
-    reader = _Reader(program, builder)
+    reader = FunctionReader(program, builder)
     inputs = [builder.input(port.name, port.dtype, port.shape) for port in program.inputs]  # type: ignore[arg-type]
     given = {port.reference: tensor for port, tensor in zip(program.inputs, inputs, strict=True)}
     scope = _Scope({node.name: node for node in program.nodes}, dict(given), "", False)
@@ -68,10 +65,16 @@ class _Scope:
         return name, int(rest[0]) if rest else 0
 
 
-class _Reader:
+class FunctionReader:
+    """Reads nodes of the program and its functions into one graph, the builder's."""
+
     def __init__(self, program: Program, builder: Builder):
         self.program, self.builder = program, builder
         self.variables: dict[str, Variable] = {}
+
+    def within(self, builder: Builder) -> FunctionReader:
+        """The reader of a function that becomes a graph of its own."""
+        return FunctionReader(self.program, builder)
 
     def values(self, scope: _Scope, references: Sequence[str]) -> list[Value]:
         """What these references stand for, after reading all nodes that they need."""
@@ -123,9 +126,15 @@ class _Reader:
         name = f"{scope.prefix}{node.name}"
         inputs = [self._value(scope, *scope.key(reference)) for reference in _data_inputs(node)]
         if node.op in CALLS or node.op in self.program.functions:
-            outputs = self._call(attribute(node, "f") if node.op in CALLS else node.op, inputs, name, wanted)
-        elif node.op in BRANCHES:
-            outputs = self._branch(node, inputs, name, wanted)
+            outputs = self.call(attribute(node, "f") if node.op in CALLS else node.op, inputs, name, wanted)
+        elif node.op in control_flow.BRANCHES or node.op in control_flow.LOOPS:
+            layer = self.program.layers.layer(name)
+            try:
+                outputs = control_flow.read(self, node, inputs, name, layer, wanted)
+            except XnnError as error:
+                if str(error).startswith("layer '"):  # of the node inside
+                    raise
+                raise type(error)(f"layer '{layer}' (TensorFlow op {node.op}): {error}") from None
         else:
             layer = self.program.layers.layer(name)
             try:
@@ -151,25 +160,20 @@ class _Reader:
         variable = self.variables[node.name]
         return variable.tensor() if node.op in ("Variable", "VariableV2") else variable
 
-    def _call(self, function: str, inputs: Sequence[Value], name: str, wanted: set[int]) -> dict[int, Value]:
+    def call(self, function: str, inputs: Sequence[Value | None], name: str, wanted: set[int]) -> dict[int, Value]:
+        """The wanted outputs of a function, read in place. name: of the node that calls it. None: an input that those
+        outputs do not need.
+        """
         body = self.program.functions.get(function)
         if body is None:
             raise ConversionError(f"function {function} is missing: the file is damaged")
-        arguments = {f"{argument.name}:0": value for argument, value in zip(body.signature.input_arg, inputs)}  # noqa: B905
+        pairs = zip(body.signature.input_arg, inputs)  # noqa: B905
+        arguments = {f"{argument.name}:0": value for argument, value in pairs if value is not None}
         prefix = name.rpartition("/")[0]
         scope = _Scope({n.name: n for n in body.node_def}, arguments, f"{prefix}/" if prefix else "", True)
         results = [body.ret[argument.name] for argument in body.signature.output_arg]
         indices = sorted(index for index in wanted if index < len(results))
         return dict(zip(indices, self.values(scope, [results[i] for i in indices]), strict=True))
-
-    def _branch(self, node: Any, inputs: Sequence[Value], name: str, wanted: set[int]) -> dict[int, Value]:
-        condition = inputs[0]
-        value = self.builder.value(condition) if isinstance(condition, Tensor) else None
-        if value is None:
-            layer = self.program.layers.layer(name)
-            raise UnsupportedError(f"layer '{layer}': a branch that depends on data is not supported; {REMEDY}")
-        taken = "then_branch" if np.all(value) and value.size else "else_branch"
-        return self._call(attribute(node, taken), inputs[1:], name, wanted)
 
 
 def _data_inputs(node: Any) -> list[str]:

@@ -92,17 +92,24 @@ def _port(name: str, info: Any) -> Port:
 
 
 def _node_names(entry: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> list[str]:
-    """Of the functions that the signature calls, or of the whole graph where it calls none (TensorFlow 1)."""
-    called, pending = [], [nodes.get(info.name.split(":")[0]) for info in entry.outputs.values()]
+    """Of the functions that the signature calls, in the scopes of the calls, or of the whole graph where it calls none
+    (TensorFlow 1).
+    """
+    called: list[str] = []
+    pending = [("", nodes.get(info.name.split(":")[0])) for info in entry.outputs.values()]
     seen: set[str] = set()
     while pending:
-        node = pending.pop()
-        name = node.attr["f"].func.name if node is not None and "f" in node.attr else ""
-        if name in functions and name not in seen:
-            seen.add(name)
-            called.extend(functions[name].node_def)
-            pending.extend(functions[name].node_def)
-    return [node.name for node in called or nodes.values() if node.op not in NAMELESS]
+        scope, node = pending.pop()
+        function = node.attr["f"].func.name if node is not None and "f" in node.attr else ""
+        if function not in functions or function in seen:
+            continue
+        seen.add(function)
+        for inner in functions[function].node_def:
+            name = f"{scope}{inner.name}"
+            if inner.op not in NAMELESS:
+                called.append(name)
+            pending.append((name[: name.rfind("/") + 1], inner))
+    return called or [node.name for node in nodes.values() if node.op not in NAMELESS]
 
 
 def _variable_names(nodes: Mapping[str, Any]) -> list[str]:

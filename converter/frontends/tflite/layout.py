@@ -91,6 +91,10 @@ TABLES = {
     "ResizeBilinearOptions": "new_height:skip new_width:skip align_corners:bool half_pixel_centers:bool",
     "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
     "OneHotOptions": "axis:int",
+    "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
+    "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
+    "CallOnceOptions": "init_subgraph_index:int",
+    "VarHandleOptions": "container:string shared_name:string",
 }
 
 

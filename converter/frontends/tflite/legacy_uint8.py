@@ -17,9 +17,9 @@ from schema.quantization import Quantization
 
 UINT8, INT8 = np.dtype(np.uint8), np.dtype(np.int8)
 OFFSET = 128
-NATIVE = frozenset("AVERAGE_POOL_2D L2_NORMALIZATION CONCATENATION RESIZE_BILINEAR SCATTER_ND CAST".split())
+NATIVE = frozenset("AVERAGE_POOL_2D L2_NORMALIZATION CONCATENATION RESIZE_BILINEAR SCATTER_ND CAST IF WHILE".split())
 """Means round halves up, vectors are normalized in other steps, joined tensors and resized images are rounded in
-float32; SCATTER_ND and CAST take numbers for what they are."""
+float32; SCATTER_ND and CAST take numbers for what they are; graphs that nodes run keep the dtypes of their operands."""
 
 LINEAR = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "TRANSPOSE_CONV": (2, 1), "FULLY_CONNECTED": (0, 1)}
 """(input, weights) of ops on stored weights."""

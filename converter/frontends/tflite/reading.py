@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ class Reading:
     """One operator, its inputs read already. Readers append the nodes that compute its outputs.
 
     options: the fields of its options table. layer: the name that its nodes get. states: what the model remembers from
-    one run to the next, which becomes an input and an output of it: (before, after).
+    one run to the next, which becomes an input and an output of it: (before, after). variables: the inputs that are
+    TFLite's variables, by their place among the inputs, where they are None. intermediates: tensors whose scales tell
+    how the operator rounds inside.
     """
 
     options: dict[str, Any]
@@ -29,6 +31,8 @@ class Reading:
     layer: str
     nodes: list[Node]
     states: list[tuple[Tensor, Tensor]]
+    variables: dict[int, Tensor] = field(default_factory=dict)
+    intermediates: list[Tensor] = field(default_factory=list)
 
     def operands(self, fewest: int, most: int | None = None) -> list[Tensor | None]:
         """The inputs, None for those left out, as many as there can be."""

@@ -66,5 +66,8 @@ def _read(file: File, raw: dict[str, Any], place: str) -> Signature:
         for entry in entries:
             if entry["tensor_index"] not in there:
                 raise FormatError(f"{place}: tensor {entry['tensor_index']} is none of the subgraph's {kind}")
+        called = [entry["name"] for entry in entries if entry["name"]]
+        if len(set(called)) < len(called):
+            raise FormatError(f"{place}: two of its {kind} have one name of {called}")
         ends.append({entry["tensor_index"]: entry["name"] or "" for entry in entries if entry["name"]})
     return Signature(raw["signature_key"] or DEFAULT, raw["subgraph_index"], *ends)

@@ -21,11 +21,15 @@ DTYPES = {
 INT4 = "INT4"
 
 
+def name_of(raw: dict[str, Any], index: int) -> str:
+    return raw["name"] or f"tensor {index}"
+
+
 def read(file: File, raw: dict[str, Any], index: int) -> Tensor:
     """Tensor `index` of a subgraph. Raises FormatError for one that contradicts itself, UnsupportedError for a dtype
     that xnn does not have.
     """
-    name = raw["name"] or f"tensor {index}"
+    name = name_of(raw, index)
     place = f"tensor {index} '{name}'"
     data = file.buffer(raw["buffer"], place)
     stored = data is not None and data.size > 0 and not raw["is_variable"]

@@ -318,7 +318,7 @@ def test_loops_are_refused(keras):
 
 
 def test_loops_of_tensorflow_1_are_refused(shared):
-    with pytest.raises(UnsupportedError, match=r"layer '.*': loops are not supported"):
+    with pytest.raises(UnsupportedError, match=r"layer '.*': loops .* of TensorFlow 1, are not supported"):
         frontends.read(shared / "models" / "handtrack_ssd")
 
 
@@ -339,6 +339,18 @@ def test_unrolled_recurrence_converts(keras, rng):
     model = keras.Model(inputs, keras.layers.LSTM(4, unroll=True)(inputs))
     x = rng.normal(size=(3, 5, 3)).astype(np.float32)
     compare(evaluate.run(frontends.read(model), [x]), outputs(model, [x]), 1e-6)
+
+
+def test_layers_whose_ops_are_in_functions_of_their_own(tmp_path):
+    """As grouped convolutions are, which Keras 3 compiles."""
+    import keras
+
+    x = keras.Input((6, 6, 4), name="image")
+    y = keras.layers.Conv2D(8, 3, groups=2, name="grouped")(keras.layers.Conv2D(4, 3, name="plain")(x))
+    keras.Model(x, keras.layers.ReLU(name="last")(y), name="net").export(str(tmp_path / "net"), verbose=False)
+    graph = frontends.read(tmp_path / "net")
+    assert {node.name for node in graph.nodes} == {"plain", "grouped", "last"}
+    assert graph.output_names == ["last"]
 
 
 def test_strings_are_refused():

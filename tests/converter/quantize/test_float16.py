@@ -54,3 +54,15 @@ def test_small_and_narrow_constants_are_left_alone(rng):
     assert kernel.constant.values.dtype == np.float16
     assert np.unique(kernel.constant.values).size == 16
     np.testing.assert_allclose(kernel.value, expected, rtol=1e-3)
+
+
+def test_layers_that_keep_float(rng):
+    builder = Builder()
+    x = builder.input("x", None, 6, 6, 8)
+    y = builder.dense(builder.conv(builder.conv(x, 64, name="block/first"), 64, name="block/last"), 100, name="logits")
+    graph = builder.end(y)
+    report = quantize(graph, Options("float16", keep_float="block/*"))
+    assert [node.inputs[1].constant.values.dtype for node in graph.nodes] == [np.float32, np.float32, np.float16]
+    reasons = {row.layer: row.reason for row in report.rows}
+    assert "keep_float names it ('block/*')" in reasons["block/first"]
+    assert reasons["logits"] == ""

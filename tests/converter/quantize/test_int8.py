@@ -13,7 +13,7 @@ from schema.ops.attributes import (
     Pool2DAttributes,
 )
 from tests.support.float_graphs import Builder, clustered
-from tests.support.quantized_graphs import CONVERSIONS, assert_litert_equal, errors_in_steps, int8_nodes
+from tests.support.quantized_graphs import CONVERSIONS, assert_litert_equal, errors_in_steps, quantized_nodes
 
 AXIS = AxisAttributes(3)
 
@@ -58,14 +58,14 @@ def test_a_network_keeps_its_results(rng, observer):
     assert np.abs(expected[0] - found[0]).max() < 0.03
     assert {row.dtype for row in report.rows} == {"int8"}
     assert report.samples == 24
-    assert len(int8_nodes(graph)) == len(report.rows)
+    assert len(quantized_nodes(graph)) == len(report.rows)
 
 
 def test_every_node_is_within_a_quantization_step_of_its_float_op(rng):
     graph, x = network(), images(rng)
     quantize(graph, Options("int8"), x)
     steps = list(errors_in_steps(graph, [x]))
-    assert len(steps) == len(int8_nodes(graph)) > 15
+    assert len(steps) == len(quantized_nodes(graph)) > 15
     for node, error in steps:
         assert error <= (1.6 if node.op == "HARD_SWISH" else 1.01), f"{node}: {error} steps"
 
@@ -194,7 +194,7 @@ def test_clustered_kernels_stay_clustered_and_pruned_ones_pruned(rng):
     expected = evaluate.run(graph, [data])
     report = quantize(graph, Options("int8"), data)
     assert [row.clusters for row in report.rows] == [16, 16, 16]
-    for node, kernel in zip(int8_nodes(graph), kernels, strict=True):
+    for node, kernel in zip(quantized_nodes(graph), kernels, strict=True):
         assert np.unique(node.inputs[1].constant.values).size == 16
         np.testing.assert_array_equal(node.inputs[1].value == 0, kernel.value == 0)
     assert signal_to_noise(expected[0], evaluate.run(graph, [data])[0]) > 20
@@ -208,7 +208,7 @@ def test_shared_kernels_are_stored_once(rng):
     first = builder.node("CONV_2D", x, kernel, attributes=Conv2DAttributes(padding="SAME"))
     graph = builder.end(builder.node("CONV_2D", first, kernel, attributes=Conv2DAttributes(padding="SAME")))
     quantize(graph, Options("int8"), images(rng, 4, 6, 4))
-    one, two = int8_nodes(graph)
+    one, two = quantized_nodes(graph)
     assert one.inputs[1] is two.inputs[1]
 
 

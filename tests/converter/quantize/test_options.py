@@ -34,6 +34,7 @@ def test_patterns_are_one_several_or_separated_by_commas():
 
 def test_calibration_data_is_for_integer_activations():
     Options("int8").check_calibration(np.zeros(3))
+    Options("int8-weights").check_calibration(np.zeros(3))
     Options("none").check_calibration(None)
     with pytest.raises(InputError, match="calibration data is for quantize='int8'"):
         Options("none").check_calibration(np.zeros(3))

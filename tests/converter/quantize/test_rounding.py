@@ -56,6 +56,17 @@ def test_sampled_rows_are_rows_whatever_the_batches(case, rng):
     assert found.shape[1] in (3, 6)  # one or two of each sample
 
 
+def test_a_variance_that_is_small_beside_its_mean(rng):
+    """As of the outputs of a sigmoid that hardly change."""
+    node, _ = linear_node("dense", rng)
+    x = (0.5 + 1e-4 * rng.normal(0, 1, (600, 4)) @ rng.normal(0, 1, (4, 4))).astype(np.float32)
+    found = moments_of(node, x)
+    ((_, covariance),) = found.covariances()
+    expected = np.cov(x.astype(np.float64), rowvar=False, bias=True)
+    np.testing.assert_allclose(covariance[0], expected, atol=1e-4 * expected.max())
+    quantize_linear(node.inputs[1], 0, None, 0.01, 0.1, found)
+
+
 def moments_of(node, *batches):
     result = Moments(node)
     for x in batches:

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 import schema.ops
-from converter.quantize.rules import RULES, SENSITIVE, TYPELESS, Scales
-from schema import Quantization, TensorType
+from converter.quantize.rules import INT8, INT16, NO_INT16, RULES, SENSITIVE, TYPELESS, Scales
+from converter.quantize.scales import representable
+from converter.quantize.weights import BIASES
+from schema import Quantization, TensorType, UnsupportedError
 from tests.support.float_graphs import Builder
 
 OPERANDS = {
@@ -49,42 +51,56 @@ def _array(operand):
     return np.asarray(operand, None if isinstance(operand, np.ndarray) else np.int32)
 
 
-@pytest.mark.parametrize("op", RULES)
-def test_the_schema_has_an_int8_meaning_for_each_rule(op):
-    rule, kind = RULES[op], schema.ops.get(op)
+@pytest.mark.parametrize(("dtype", "op"), [(dtype, op) for dtype, rules in RULES.items() for op in rules])
+def test_the_schema_has_a_meaning_for_each_rule(dtype, op):
+    rule, kind = RULES[dtype][op], schema.ops.get(op)
+    assert rule.dtype == dtype
     operands = OPERANDS.get(op, [(1, 4, 4, 4)])
-    data = rule.data_inputs(len(operands))
+    stored = {rule.slopes: np.int8}
+    if rule.weights is not None:
+        stored |= {rule.weights.weights: np.int8, rule.weights.bias: BIASES[dtype][0]}
     types, values = [], []
     for i, operand in enumerate(operands):
         holds_numbers = isinstance(operand, tuple)
-        assert holds_numbers == (
-            i in data or (rule.weights is not None and i in (rule.weights.weights, rule.weights.bias))
-        )
-        dtype = np.int32 if rule.weights is not None and i == rule.weights.bias else np.int8
+        assert holds_numbers == (i in rule.data_inputs(len(operands)) or i in stored)
         values.append(None if holds_numbers else _array(operand))
-        types.append(TensorType(operand, dtype, Quantization(0.1)) if holds_numbers else
+        types.append(TensorType(operand, stored.get(i, dtype), Quantization(0.1)) if holds_numbers else
                      TensorType(values[-1].shape, values[-1].dtype))  # fmt: skip
     attributes = None if kind.Attributes is None else kind.Attributes(**ATTRIBUTES.get(op, {}))
     outputs = kind.infer(attributes, types, values)
-    assert all((t.dtype == np.int8) != (rule.scales is Scales.INDICES) for t in outputs)
+    assert all((t.dtype == dtype) != (rule.scales is Scales.INDICES) for t in outputs)
     if rule.weights is not None:
         channels = types[rule.weights.weights].shape[rule.weights.axis]
         assert outputs[0].shape[-1] == channels == types[rule.weights.bias].shape[0]
 
 
+@pytest.mark.parametrize("op", sorted(NO_INT16))
+def test_the_schema_has_no_int16_form_where_there_is_no_rule(op):
+    kind, operands = schema.ops.get(op), OPERANDS.get(op, [(1, 4, 4, 4)])
+    values = [None if isinstance(operand, tuple) else _array(operand) for operand in operands]
+    types = [TensorType(operand, INT16, Quantization(0.1)) if value is None else TensorType(value.shape, value.dtype)
+             for operand, value in zip(operands, values, strict=True)]  # fmt: skip
+    with pytest.raises(UnsupportedError, match="int16"):
+        kind.infer(kind.Attributes and kind.Attributes(), types, values)
+
+
 def test_every_op_is_known_by_one_name_only():
-    assert {*RULES, *SENSITIVE, *TYPELESS} <= set(schema.ops.NAMES)
-    assert not RULES.keys() & SENSITIVE
-    assert not RULES.keys() & TYPELESS
+    ruled = RULES[INT8].keys() | RULES[INT16].keys()
+    assert {*ruled, *SENSITIVE, *TYPELESS} <= set(schema.ops.NAMES)
+    assert not ruled & SENSITIVE
+    assert not ruled & TYPELESS
 
 
-@pytest.mark.parametrize("op", [op for op, rule in RULES.items() if rule.fixed is not None])
-def test_fixed_outputs_hold_the_whole_function(op):
+@pytest.mark.parametrize(
+    ("dtype", "op"), [(dtype, op) for dtype, rules in RULES.items() for op, rule in rules.items() if rule.fixed]
+)
+def test_fixed_outputs_hold_the_whole_function(dtype, op):
     builder = Builder()
     x = builder.input("x", 256, 3)
     graph = builder.end(builder.node(op, x))
     data = np.random.default_rng(0).normal(0, 8, (256, 3)).astype(np.float32)
     (real,) = schema.evaluate.run(graph, [data])
-    scale, zero_point = RULES[op].fixed.scale[0], RULES[op].fixed.zero_point[0]
-    inside = (real >= (-128.5 - zero_point) * scale) & (real <= (128.01 - zero_point) * scale)
+    fixed = RULES[dtype][op].fixed
+    low, high = representable(fixed, dtype)
+    inside = (real >= low - 0.5 * fixed.scale) & (real <= high + 1.01 * fixed.scale)
     assert inside.mean() > (0.7 if op == "LOG_SOFTMAX" else 0.999)  # exp(-16) is as good as never

@@ -11,8 +11,16 @@ from schema.generated.layout import ENUMS, TABLES, UNIONS
 from schema.ops import attributes as module
 from schema.ops.base import Op, attribute_dict
 
-CLASSES = {name: c for name, c in vars(module).items() if dataclasses.is_dataclass(c)}
-PYTHON_TYPES = {"int": "int", "float": "float", "bool": "bool", "[int]": "tuple[int, ...]", "DType": "np.dtype"}
+CLASSES = {name: c for name, c in vars(module).items() if name.endswith("Attributes")}
+PYTHON_TYPES = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "[int]": "tuple[int, ...]",
+    "DType": "np.dtype",
+    "[float]": "tuple[float, ...]",
+    "uint": "Graph",
+}
 
 
 def test_each_table_has_its_dataclass():
@@ -32,12 +40,14 @@ def test_fields_are_the_tables(name):
         value = getattr(instance, field.name)
         assert field.type == PYTHON_TYPES.get(kind, "str")
         assert not required
-        if kind == "[int]":
+        if kind.startswith("["):
             assert value == ()
         elif kind == "DType":
             assert value == list(TO_NUMPY.values())[default]
         elif kind in ENUMS:
             assert ENUMS[kind][value] == default
+        elif kind == "uint":
+            assert value is module.NOTHING
         else:
             assert type(value)(default) == value
 

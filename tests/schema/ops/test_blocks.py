@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import Quantization, ShapeError, TensorType, ops
 from schema.ops.attributes import BlockSizeAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers
+from tests.support.drawing import every, generators, index_operand, moved, numbers
 from tests.support.litert import Operand
 from tests.support.parity import assert_parity, run_reference
 
@@ -25,20 +25,20 @@ def infer(op, shape, block, paddings, axes=2):
 def test_space_to_depth(data):
     rng, block = data.draw(generators), data.draw(small)
     n, h, w, c = (data.draw(small) for _ in range(4))
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int32 int64".split()))
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, (n, h * block, w * block, c)), q)
-    assert_parity("SPACE_TO_DEPTH", BlockSizeAttributes(block), [x], q)
+    for dtype in every(*"float32 int8 uint8 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, (n, h * block, w * block, c)), q)
+        assert_parity("SPACE_TO_DEPTH", BlockSizeAttributes(block), [x], q)
 
 
 @given(st.data())
 def test_depth_to_space(data):
     rng, block = data.draw(generators), data.draw(small)
     n, h, w, c = (data.draw(small) for _ in range(4))
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int32 int64".split()))
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, (n, h, w, c * block * block)), q)
-    assert_parity("DEPTH_TO_SPACE", BlockSizeAttributes(block), [x], q)
+    for dtype in every(*"float32 int8 uint8 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, (n, h, w, c * block * block)), q)
+        assert_parity("DEPTH_TO_SPACE", BlockSizeAttributes(block), [x], q)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_space_to_batch_nd(data):
         before = data.draw(st.integers(0, total))
         paddings.append([before, total - before])
         spatial.append(n * b - total)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64".split()))
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, (batch, *spatial, *rest)), q)
-    assert_parity("SPACE_TO_BATCH_ND", None, [x, *(index_operand(data.draw, v) for v in (block, paddings))], q)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, (batch, *spatial, *rest)), q)
+        assert_parity("SPACE_TO_BATCH_ND", None, [x, *(index_operand(data.draw, v) for v in (block, paddings))], q)
 
 
 @given(st.data())
@@ -97,10 +97,10 @@ def test_batch_to_space_nd(data):
         total = data.draw(st.integers(0, n * b - 1))
         before = data.draw(st.integers(0, total))
         crops.append([before, total - before])
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64".split()))
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, (batch * int(np.prod(block)), *counts, *rest)), q)
-    assert_parity("BATCH_TO_SPACE_ND", None, [x, *(index_operand(data.draw, v) for v in (block, crops))], q)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, (batch * int(np.prod(block)), *counts, *rest)), q)
+        assert_parity("BATCH_TO_SPACE_ND", None, [x, *(index_operand(data.draw, v) for v in (block, crops))], q)
 
 
 def test_three_axes_as_tensorflow(rng):

@@ -1,5 +1,7 @@
 """CONV_2D and DEPTHWISE_CONV_2D."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,6 +107,21 @@ def geometries(draw, names="hw"):
         padding=draw(st.sampled_from(["SAME", "VALID"])),
         activation=draw(draws.activations),
     )
+
+
+@given(st.data())
+def test_depthwise_float_parity(data):
+    draw, rng = data.draw, data.draw(generators)
+    depth, multiplier = draw(st.integers(1, 17)), draw(st.integers(1, 3))
+    kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    shapes = ((2, 9, 8, depth), (1, *kernel, depth * multiplier), (depth * multiplier,))
+    x, weights, bias = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
+    window = dataclasses.replace(draw(geometries()), stride_w=1, stride_h=1)  # TFLite wants equal strides
+    attributes = draw(
+        st.sampled_from([window, dataclasses.replace(window, dilation_h=1, dilation_w=1, stride_h=2, stride_w=2)])
+    )
+    inputs = [Operand(x), Operand(weights, None, True), Operand(bias, None, True)]
+    assert_parity("DEPTHWISE_CONV_2D", attributes, inputs, tolerance=2e-6)
 
 
 @given(st.data())

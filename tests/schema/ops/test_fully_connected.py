@@ -83,6 +83,17 @@ def test_batch_matmul_int8_parity(data):
     assert_parity("BATCH_MATMUL", attributes, [a, b], draws.output(draw, typical))
 
 
+@given(st.data())
+def test_batch_matmul_float_parity(data):
+    draw, rng = data.draw, data.draw(generators)
+    attributes = BatchMatMulAttributes(draw(st.booleans()), draw(st.booleans()))
+    m, k, n = (draw(st.integers(1, 40)) for _ in range(3))
+    batch_a, batch_b = draw(st.sampled_from([((), ()), ((2,), (2,)), ((3, 1), (1, 2)), ((2, 1, 2), (3, 1))]))
+    a = rng.normal(size=(*batch_a, *((k, m) if attributes.adj_x else (m, k)))).astype(np.float32)
+    b = rng.normal(size=(*batch_b, *((n, k) if attributes.adj_y else (k, n)))).astype(np.float32)
+    assert_parity("BATCH_MATMUL", attributes, [Operand(a), Operand(b)], tolerance=2e-6)
+
+
 @pytest.mark.parametrize("batches", [((), ()), ((2,), (2,)), ((4, 1), (3,)), ((2, 1, 5), (3, 1))])
 @pytest.mark.parametrize("adjoint", [(False, False), (True, False), (False, True), (True, True)])
 def test_batch_matmul_as_tensorflow(rng, batches, adjoint):

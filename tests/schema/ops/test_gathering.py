@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import ExecutionError, ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import AxisAttributes, GatherAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers, shapes
+from tests.support.drawing import dtypes, every, generators, index_operand, moved, numbers, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_parity, run_reference
 
@@ -24,16 +24,16 @@ def infer(op, attributes, inputs, values=None):
 @given(st.data())
 def test_gather(data):
     shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64 bool".split()))
     axis = data.draw(st.integers(0, len(shape) - 1))
     batch_dims = data.draw(st.integers(0, axis))
     index_shape = (*shape[:batch_dims], *data.draw(shapes(0 if batch_dims else 1, 2)))
     indices = rng.integers(0, shape[axis], index_shape, data.draw(dtypes("int32", "int64")))
     if data.draw(st.booleans()):
         axis -= len(shape)
-    q = moved(data.draw, dtype)
-    operands = [Operand(numbers(rng, dtype, shape), q), Operand(indices)]
-    assert_parity("GATHER", GatherAttributes(axis, batch_dims), operands, q)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        operands = [Operand(numbers(rng, dtype, shape), q), Operand(indices)]
+        assert_parity("GATHER", GatherAttributes(axis, batch_dims), operands, q)
 
 
 def test_gather_of_one_scalar():
@@ -90,12 +90,12 @@ def test_an_index_outside_stops_the_run(op, attributes, indices):
 @given(st.data())
 def test_gather_nd(data):
     shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64 bool".split()))
     depth = data.draw(st.integers(1, len(shape)))
     outer = data.draw(shapes(1, 2))
     indices = np.stack([rng.integers(0, d, outer) for d in shape[:depth]], -1).astype(np.int32)
-    q = moved(data.draw, dtype)
-    assert_parity("GATHER_ND", None, [Operand(numbers(rng, dtype, shape), q), Operand(indices)], q)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        assert_parity("GATHER_ND", None, [Operand(numbers(rng, dtype, shape), q), Operand(indices)], q)
 
 
 def test_gather_nd_infers_and_refuses():
@@ -116,13 +116,14 @@ def test_gather_nd_of_no_axes(rng):
 @given(st.data())
 def test_one_hot(data):
     shape, rng = data.draw(shapes(0, 3)), data.draw(generators)
-    depth, dtype = data.draw(st.integers(1, 5)), data.draw(dtypes(*"float32 int8 uint8 int32 int64 bool".split()))
+    depth = data.draw(st.integers(1, 5))
     axis = data.draw(st.integers(-1, len(shape)))
-    q = moved(data.draw, dtype)
-    indices = rng.integers(-1, depth + 1, shape, data.draw(dtypes("int32", "int64")))
-    on, off = (Operand(numbers(rng, dtype, ()), q) for _ in range(2))
-    operands = [Operand(indices), index_operand(data.draw, depth), on, off]
-    assert_parity("ONE_HOT", AxisAttributes(axis), operands, q)
+    for dtype in every(*"float32 int8 uint8 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        indices = rng.integers(-1, depth + 1, shape, data.draw(dtypes("int32", "int64")))
+        on, off = (Operand(numbers(rng, dtype, ()), q) for _ in range(2))
+        operands = [Operand(indices), index_operand(data.draw, depth), on, off]
+        assert_parity("ONE_HOT", AxisAttributes(axis), operands, q)
 
 
 def test_one_hot_infers_and_refuses():
@@ -144,17 +145,17 @@ def test_one_hot_infers_and_refuses():
 @given(st.data())
 def test_select_v2(data):
     shape, rng = data.draw(shapes(1, 4, 2)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64 bool".split()))
-    q = moved(data.draw, dtype)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
 
-    def operand(kind, quantization=None):
-        part = tuple(data.draw(st.sampled_from([1, d])) for d in shape)[data.draw(st.integers(0, 1)) :]
-        return Operand(numbers(rng, np.dtype(kind), part), quantization)
+        def operand(kind, quantization=None):
+            part = tuple(data.draw(st.sampled_from([1, d])) for d in shape)[data.draw(st.integers(0, 1)) :]
+            return Operand(numbers(rng, np.dtype(kind), part), quantization)
 
-    # Of three single elements LiteRT makes a scalar, TensorFlow does not.
-    whole = Operand(numbers(rng, dtype, shape), q)
-    assert_parity("SELECT_V2", None, [operand(bool), whole, operand(dtype, q)], q)
-    assert_parity("SELECT_V2", None, [operand(bool), operand(dtype, q), whole], q)
+        # Of three single elements LiteRT makes a scalar, TensorFlow does not.
+        whole = Operand(numbers(rng, dtype, shape), q)
+        assert_parity("SELECT_V2", None, [operand(bool), whole, operand(dtype, q)], q)
+        assert_parity("SELECT_V2", None, [operand(bool), operand(dtype, q), whole], q)
 
 
 def test_select_v2_infers_and_refuses():
@@ -169,11 +170,11 @@ def test_select_v2_infers_and_refuses():
 @given(st.data())
 def test_tile(data):
     shape, rng = data.draw(shapes(1, 4, 1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int32 int64 bool".split()))
     multiples = [data.draw(st.integers(1, 3)) for _ in shape]
-    q = moved(data.draw, dtype)
-    operands = [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, multiples)]
-    assert_parity("TILE", None, operands, q)
+    for dtype in every(*"float32 int8 uint8 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        operands = [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, multiples)]
+        assert_parity("TILE", None, operands, q)
 
 
 def test_tile_infers_and_refuses():
@@ -187,10 +188,10 @@ def test_tile_infers_and_refuses():
 @given(st.data())
 def test_fill(data):
     shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 int16 int32 int64 bool".split()))
-    q = moved(data.draw, dtype)
-    operands = [index_operand(data.draw, shape), Operand(numbers(rng, dtype, ()), q)]
-    assert_parity("FILL", None, operands, q)
+    for dtype in every(*"float32 int8 int16 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        operands = [index_operand(data.draw, shape), Operand(numbers(rng, dtype, ()), q)]
+        assert_parity("FILL", None, operands, q)
 
 
 def test_fill_infers_and_refuses():
@@ -202,15 +203,15 @@ def test_fill_infers_and_refuses():
 
 @given(st.data())
 def test_range(data):
-    dtype = data.draw(dtypes("float32", "int32", "int64"))
-    numbers = st.integers(-50, 50) if dtype.kind == "i" else st.floats(-50, 50, width=32)
-    start, limit = data.draw(numbers), data.draw(numbers)
-    delta = data.draw(st.integers(1, 9) if dtype.kind == "i" else st.floats(0.0625, 9, width=32))
-    if limit == start:
-        limit += 1
-    delta = -delta if limit < start else delta
-    operands = [Operand(np.array(v, dtype)) for v in (start, limit, delta)]
-    assert_parity("RANGE", None, operands)
+    for dtype in every("float32", "int32", "int64"):
+        numbers = st.integers(-50, 50) if dtype.kind == "i" else st.floats(-50, 50, width=32)
+        start, limit = data.draw(numbers), data.draw(numbers)
+        delta = data.draw(st.integers(1, 9) if dtype.kind == "i" else st.floats(0.0625, 9, width=32))
+        if limit == start:
+            limit += 1
+        delta = -delta if limit < start else delta
+        operands = [Operand(np.array(v, dtype)) for v in (start, limit, delta)]
+        assert_parity("RANGE", None, operands)
 
 
 def test_range_counts_in_float32():

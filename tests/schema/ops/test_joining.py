@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import Quantization, ShapeError, TensorType, ops
 from schema.ops.attributes import AxisAttributes, SplitAttributes, UnpackAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers, quantizations, shapes
+from tests.support.drawing import every, generators, index_operand, moved, numbers, quantizations, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_all_parity, assert_parity
 
@@ -23,15 +23,15 @@ def infer(op, attributes, inputs, values=None):
 @given(st.data())
 def test_concatenation(data):
     shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 int16 int32 int64 bool".split()))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    q = moved(data.draw, dtype)
-    inputs = []
-    for size in data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)):
-        part = list(shape)
-        part[axis] = size
-        inputs.append(Operand(numbers(rng, dtype, tuple(part)), q))
-    assert_parity("CONCATENATION", AxisAttributes(axis), inputs, q)
+    for dtype in every(*"float32 int8 int16 int32 int64 bool".split()):
+        q = moved(data.draw, dtype)
+        inputs = []
+        for size in data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)):
+            part = list(shape)
+            part[axis] = size
+            inputs.append(Operand(numbers(rng, dtype, tuple(part)), q))
+        assert_parity("CONCATENATION", AxisAttributes(axis), inputs, q)
 
 
 @given(st.data())
@@ -71,11 +71,11 @@ def test_concatenation_refuses_mixed_dtypes():
 @given(st.data())
 def test_pack(data):
     shape, rng = data.draw(shapes(0, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64".split()))
     axis = data.draw(st.integers(-len(shape) - 1, len(shape)))
-    q = moved(data.draw, dtype)
-    count = data.draw(st.integers(1, 4))
-    assert_parity("PACK", AxisAttributes(axis), [Operand(numbers(rng, dtype, shape), q) for _ in range(count)], q)
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        count = data.draw(st.integers(1, 4))
+        assert_parity("PACK", AxisAttributes(axis), [Operand(numbers(rng, dtype, shape), q) for _ in range(count)], q)
 
 
 def test_pack_infers_and_refuses():
@@ -89,12 +89,12 @@ def test_pack_infers_and_refuses():
 @given(st.data())
 def test_split(data):
     shape, rng = list(data.draw(shapes(1, 4))), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32".split()))
     axis, num = data.draw(st.integers(-len(shape), len(shape) - 1)), data.draw(st.integers(1, 4))
     shape[axis] *= num
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, tuple(shape)), q)
-    assert_all_parity("SPLIT", SplitAttributes(num), [index_operand(data.draw, axis), x], [q] * num)
+    for dtype in every(*"float32 int8 uint8 int16 int32".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, tuple(shape)), q)
+        assert_all_parity("SPLIT", SplitAttributes(num), [index_operand(data.draw, axis), x], [q] * num)
 
 
 def test_split_infers_and_refuses():
@@ -126,18 +126,18 @@ def test_no_outputs_and_too_many_are_refused(op, attributes):
 @given(st.data())
 def test_split_v(data):
     shape, rng = list(data.draw(shapes(1, 4))), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 int64".split()))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     shape[axis] = sum(sizes)
     if data.draw(st.booleans()):
         sizes[data.draw(st.integers(0, len(sizes) - 1))] = -1
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, tuple(shape)), q)
-    # LiteRT wants both of the sizes and the axis stored, or both fed.
-    stored = data.draw(st.booleans())
-    operands = [x, index_operand(data.draw, sizes, constant=stored), index_operand(data.draw, axis, constant=stored)]
-    assert_all_parity("SPLIT_V", SplitAttributes(len(sizes)), operands, [q] * len(sizes))
+    for dtype in every(*"float32 int8 uint8 int16 int32 int64".split()):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, tuple(shape)), q)
+        # LiteRT wants both of the sizes and the axis stored, or both fed.
+        stored = data.draw(st.booleans())
+        sizes_and_axis = [index_operand(data.draw, v, constant=stored) for v in (sizes, axis)]
+        assert_all_parity("SPLIT_V", SplitAttributes(len(sizes)), [x, *sizes_and_axis], [q] * len(sizes))
 
 
 def test_split_v_infers_and_refuses():
@@ -160,11 +160,11 @@ def test_split_v_infers_and_refuses():
 @given(st.data())
 def test_unpack(data):
     shape, rng = data.draw(shapes(1, 4, 1, 4)), data.draw(generators)
-    dtype = data.draw(dtypes(*"float32 int8 uint8 int16 int32 bool".split()))
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
-    q = moved(data.draw, dtype)
-    attributes = UnpackAttributes(shape[axis], axis)
-    assert_all_parity("UNPACK", attributes, [Operand(numbers(rng, dtype, shape), q)], [q] * shape[axis])
+    for dtype in every(*"float32 int8 uint8 int16 int32 bool".split()):
+        q = moved(data.draw, dtype)
+        attributes = UnpackAttributes(shape[axis], axis)
+        assert_all_parity("UNPACK", attributes, [Operand(numbers(rng, dtype, shape), q)], [q] * shape[axis])
 
 
 def test_unpack_infers_and_refuses():

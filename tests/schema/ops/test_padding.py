@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import Quantization, ShapeError, TensorType, ops
 from schema.ops.attributes import MirrorPadAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers, shapes
+from tests.support.drawing import every, generators, index_operand, moved, numbers, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_parity, run_reference
 
@@ -28,10 +28,11 @@ def draw_paddings(data, shape, most=lambda dim: 3):
 
 @given(st.data())
 def test_pad(data):
-    shape, rng, dtype = data.draw(shapes(1, 4)), data.draw(generators), data.draw(dtypes(*STORED))
-    q = moved(data.draw, dtype)
-    paddings = index_operand(data.draw, draw_paddings(data, shape))
-    assert_parity("PAD", None, [Operand(numbers(rng, dtype, shape), q), paddings], q)
+    shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        paddings = index_operand(data.draw, draw_paddings(data, shape))
+        assert_parity("PAD", None, [Operand(numbers(rng, dtype, shape), q), paddings], q)
 
 
 def test_pad_of_int8_is_the_zero_point():
@@ -43,21 +44,23 @@ def test_pad_of_int8_is_the_zero_point():
 
 @given(st.data())
 def test_padv2(data):
-    shape, rng, dtype = data.draw(shapes(1, 4)), data.draw(generators), data.draw(dtypes(*STORED))
-    q = moved(data.draw, dtype)
-    paddings = index_operand(data.draw, draw_paddings(data, shape))
-    value = Operand(numbers(rng, dtype, (1,)), q)
-    assert_parity("PADV2", None, [Operand(numbers(rng, dtype, shape), q), paddings, value], q)
+    shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        paddings = index_operand(data.draw, draw_paddings(data, shape))
+        value = Operand(numbers(rng, dtype, (1,)), q, data.draw(st.booleans()))
+        assert_parity("PADV2", None, [Operand(numbers(rng, dtype, shape), q), paddings, value], q)
 
 
 @given(st.data())
 def test_mirror_pad(data):
     shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
-    dtype, mode = data.draw(dtypes(*STORED[:3], *STORED[4:])), data.draw(st.sampled_from(["REFLECT", "SYMMETRIC"]))
-    q = moved(data.draw, dtype)
-    paddings = draw_paddings(data, shape, lambda dim: dim - (mode == "REFLECT"))
-    operands = [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, paddings)]
-    assert_parity("MIRROR_PAD", MirrorPadAttributes(mode), operands, q)
+    mode = data.draw(st.sampled_from(["REFLECT", "SYMMETRIC"]))
+    for dtype in every(*STORED[:3], *STORED[4:]):
+        q = moved(data.draw, dtype)
+        paddings = draw_paddings(data, shape, lambda dim: dim - (mode == "REFLECT"))
+        operands = [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, paddings)]
+        assert_parity("MIRROR_PAD", MirrorPadAttributes(mode), operands, q)
 
 
 @pytest.mark.parametrize("op", ["PAD", "PADV2", "MIRROR_PAD"])

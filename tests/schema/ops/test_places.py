@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema import ExecutionError, Quantization, ShapeError, TensorType, UnsupportedError, ops
-from tests.support.drawing import dtypes, generators, index_operand, numbers, quantizations, quantized, shapes
+from tests.support.drawing import every, generators, index_operand, numbers, quantizations, quantized, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_all_parity, assert_parity, run_reference
 
@@ -15,12 +15,12 @@ from tests.support.parity import assert_all_parity, assert_parity, run_reference
 def test_topk_parity(data):
     draw, rng = data.draw, data.draw(generators)
     shape = draw(shapes(1, 3, 1, 12))
-    dtype = draw(dtypes("float32", "int32", "int64", "int8", "uint8"))
     # Few distinct numbers: many are equal.
-    x = rng.integers(0, draw(st.sampled_from([2, 100])), shape).astype(dtype)
-    quantization = draw(quantizations(dtype)) if quantized(dtype) else None
-    k = index_operand(draw, draw(st.integers(1, shape[-1])))
-    assert_all_parity("TOPK_V2", None, [Operand(x, quantization), k], [quantization, None])
+    for dtype in every("float32", "int32", "int64", "int8", "uint8"):
+        x = rng.integers(0, draw(st.sampled_from([2, 100])), shape).astype(dtype)
+        quantization = draw(quantizations(dtype)) if quantized(dtype) else None
+        k = index_operand(draw, draw(st.integers(1, shape[-1])))
+        assert_all_parity("TOPK_V2", None, [Operand(x, quantization), k], [quantization, None])
 
 
 def test_topk_extremes():
@@ -43,10 +43,10 @@ def test_topk_of_more_than_there_are(k):
 def test_where_parity(data):
     draw, rng = data.draw, data.draw(generators)
     shape = draw(shapes(1, 4))
-    dtype = draw(dtypes("bool", "float32", "int32", "int64", "int8", "uint8", "uint32"))
-    x = numbers(rng, dtype, shape) * (rng.random(shape) < draw(st.floats(0, 1)))
-    x.flat[0] = 1  # LiteRT's interface has no empty outputs
-    assert_parity("WHERE", None, [Operand(x.astype(dtype))])
+    for dtype in every("bool", "float32", "int32", "int64", "int8", "uint8", "uint32"):
+        x = numbers(rng, dtype, shape) * (rng.random(shape) < draw(st.floats(0, 1)))
+        x.flat[0] = 1  # LiteRT's interface has no empty outputs
+        assert_parity("WHERE", None, [Operand(x.astype(dtype))])
 
 
 def test_where_without_any():
@@ -59,12 +59,12 @@ def test_scatter_parity(data):
     shape = draw(shapes(1, 3))
     depth = draw(st.integers(1, len(shape)))
     count = draw(shapes(1, 2))
-    dtype = draw(dtypes("float32", "int32", "int64", "int8", "uint8"))
     indices = np.stack([rng.integers(0, shape[axis], count) for axis in range(depth)], axis=-1)
-    updates = numbers(rng, dtype, (*count, *shape[depth:]))
-    quantization = draw(quantizations(dtype)) if quantized(dtype) else None
-    inputs = [index_operand(draw, indices), Operand(updates, quantization), index_operand(draw, shape)]
-    assert_parity("SCATTER_ND", None, inputs, quantization)
+    for dtype in every("float32", "int32", "int64", "int8", "uint8"):
+        updates = numbers(rng, dtype, (*count, *shape[depth:]))
+        quantization = draw(quantizations(dtype)) if quantized(dtype) else None
+        inputs = [index_operand(draw, indices), Operand(updates, quantization), index_operand(draw, shape)]
+        assert_parity("SCATTER_ND", None, inputs, quantization)
 
 
 def test_scatter_at_no_axis(rng):

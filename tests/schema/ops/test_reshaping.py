@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import DTypeAttributes, SqueezeAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers, shapes
+from tests.support.drawing import dtypes, every, generators, index_operand, moved, numbers, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_parity, run_reference
 
@@ -23,14 +23,15 @@ def infer(op, attributes, inputs, values=None):
 
 @given(st.data())
 def test_reshape(data):
-    shape, rng, dtype = data.draw(shapes(0, 5)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(0, 5)), data.draw(generators)
     factors = [f for dim in shape for f in (dim, 1)]
     target = data.draw(st.permutations(factors)) if shape else data.draw(st.sampled_from([[], [1], [1, 1]]))
     if target and data.draw(st.booleans()):
         target[data.draw(st.integers(0, len(target) - 1))] = -1
-    target = target[:6] if np.prod(target[6:], dtype=int) == 1 else [-1]
-    q = moved(data.draw, dtype)
-    assert_parity("RESHAPE", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, target)], q)
+    for dtype in every(*STORED):
+        target = target[:6] if np.prod(target[6:], dtype=int) == 1 else [-1]
+        q = moved(data.draw, dtype)
+        assert_parity("RESHAPE", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, target)], q)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,11 @@ def test_reshape_refuses_a_shape_of_floats():
 
 @given(st.data())
 def test_transpose(data):
-    shape, rng, dtype = data.draw(shapes(1, 5)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(1, 5)), data.draw(generators)
     perm = data.draw(st.permutations(range(len(shape))))
-    q = moved(data.draw, dtype)
-    assert_parity("TRANSPOSE", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, perm)], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        assert_parity("TRANSPOSE", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, perm)], q)
 
 
 def test_transpose_takes_negative_axes_and_unknown_dims():
@@ -87,10 +89,11 @@ def test_transpose_refuses(perm):
 
 @given(st.data())
 def test_expand_dims(data):
-    shape, rng, dtype = data.draw(shapes(0, 4)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(0, 4)), data.draw(generators)
     axis = data.draw(st.integers(-len(shape) - 1, len(shape)))
-    q = moved(data.draw, dtype)
-    assert_parity("EXPAND_DIMS", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, axis)], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        assert_parity("EXPAND_DIMS", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, axis)], q)
 
 
 def test_expand_dims_infers_and_refuses():
@@ -103,13 +106,14 @@ def test_expand_dims_infers_and_refuses():
 
 @given(st.data())
 def test_squeeze(data):
-    rng, dtype = data.draw(generators), data.draw(dtypes(*STORED))
+    rng = data.draw(generators)
     shape = data.draw(st.lists(st.sampled_from([1, 1, 3]), max_size=5).map(tuple))
     ones = [i for i, d in enumerate(shape) if d == 1]
     axes = data.draw(st.lists(st.sampled_from(ones), unique=True)) if ones else []
     axes = [a - len(shape) if data.draw(st.booleans()) else a for a in axes]
-    q = moved(data.draw, dtype)
-    assert_parity("SQUEEZE", SqueezeAttributes(tuple(axes)), [Operand(numbers(rng, dtype, shape), q)], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        assert_parity("SQUEEZE", SqueezeAttributes(tuple(axes)), [Operand(numbers(rng, dtype, shape), q)], q)
 
 
 def test_squeeze_infers_and_refuses():
@@ -122,8 +126,9 @@ def test_squeeze_infers_and_refuses():
 
 
 @given(shapes(1, 5), dtypes("int32", "int64"))
-def test_shape(shape, dtype):
-    assert_parity("SHAPE", DTypeAttributes(dtype), [Operand(np.zeros(shape, np.float32))])
+def test_shape(shape, result):
+    for dtype in every(*STORED):
+        assert_parity("SHAPE", DTypeAttributes(result), [Operand(np.zeros(shape, dtype))])
 
 
 def test_shape_is_int32_or_int64():
@@ -135,16 +140,18 @@ def test_shape_is_int32_or_int64():
 
 @given(shapes(0, 5))
 def test_rank(shape):
-    assert_parity("RANK", None, [Operand(np.zeros(shape, np.float32))])
+    for dtype in every(*STORED):
+        assert_parity("RANK", None, [Operand(np.zeros(shape, dtype))])
 
 
 @given(st.data())
 def test_broadcast_to(data):
-    target, rng, dtype = data.draw(shapes(1, 5)), data.draw(generators), data.draw(dtypes(*STORED))
+    target, rng = data.draw(shapes(1, 5)), data.draw(generators)
     shape = tuple(data.draw(st.sampled_from([1, d])) for d in target)[data.draw(st.integers(0, len(target))) :]
-    q = moved(data.draw, dtype)
-    x = Operand(numbers(rng, dtype, shape), q)
-    assert_parity("BROADCAST_TO", None, [x, index_operand(data.draw, target)], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, shape), q)
+        assert_parity("BROADCAST_TO", None, [x, index_operand(data.draw, target)], q)
 
 
 @pytest.mark.parametrize(("shape", "target"), [((2,), [3]), ((2, 3), [3]), ((2,), [-1]), ((2,), [2, 1])])

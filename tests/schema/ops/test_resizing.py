@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import ResizeAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers
+from tests.support.drawing import every, generators, index_operand, moved, numbers
 from tests.support.litert import Operand
 from tests.support.parity import assert_close, assert_parity, run_reference
 
@@ -18,25 +18,27 @@ FLAGS = [(False, False), (True, False), (False, True)]
 sizes = st.integers(1, 13)
 
 
-def draw(data, dtype_names):
-    rng, dtype = data.draw(generators), data.draw(dtypes(*dtype_names))
+def check(data, op):
+    """The same resizing of every dtype."""
+    rng = data.draw(generators)
     shape = (data.draw(st.integers(1, 2)), data.draw(sizes), data.draw(sizes), data.draw(st.integers(1, 3)))
-    size = [data.draw(sizes), data.draw(sizes)]
-    return numbers(rng, dtype, shape), size, ResizeAttributes(*data.draw(st.sampled_from(FLAGS)))
+    size, attributes = [data.draw(sizes), data.draw(sizes)], ResizeAttributes(*data.draw(st.sampled_from(FLAGS)))
+    multiple = index_operand(data.draw, [n * data.draw(st.integers(1, 3)) for n in shape[1:3]], constant=True)
+    for dtype in every("float32", "int8", "uint8", "int16"):
+        q = moved(data.draw, dtype)
+        x = Operand(numbers(rng, dtype, shape), q)
+        assert_parity(op, attributes, [x, index_operand(data.draw, size)], q)
+        assert_parity(op, ResizeAttributes(), [x, multiple], q)
 
 
 @given(st.data())
 def test_resize_bilinear(data):
-    x, size, attributes = draw(data, "float32 int8 uint8 int16".split())
-    q = moved(data.draw, x.dtype)
-    assert_parity("RESIZE_BILINEAR", attributes, [Operand(x, q), index_operand(data.draw, size)], q)
+    check(data, "RESIZE_BILINEAR")
 
 
 @given(st.data())
 def test_resize_nearest_neighbor(data):
-    x, size, attributes = draw(data, "float32 int8 uint8 int16".split())
-    q = moved(data.draw, x.dtype)
-    assert_parity("RESIZE_NEAREST_NEIGHBOR", attributes, [Operand(x, q), index_operand(data.draw, size)], q)
+    check(data, "RESIZE_NEAREST_NEIGHBOR")
 
 
 @pytest.mark.parametrize("op", RESIZES)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from schema import ShapeError, TensorType, ops
 from schema.ops.attributes import StridedSliceAttributes
-from tests.support.drawing import dtypes, generators, index_operand, moved, numbers, shapes
+from tests.support.drawing import every, generators, index_operand, moved, numbers, shapes
 from tests.support.litert import Operand
 from tests.support.parity import assert_parity, run_reference
 
@@ -23,13 +23,14 @@ def infer(op, attributes, shape, operands, count):
 
 @given(st.data())
 def test_slice(data):
-    shape, rng, dtype = data.draw(shapes(1, 5)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(1, 5)), data.draw(generators)
     begin = [data.draw(st.integers(0, d - 1)) for d in shape]
     size = [data.draw(st.sampled_from([-1, *range(1, d - b + 1)])) for d, b in zip(shape, begin, strict=True)]
-    q = moved(data.draw, dtype)
-    stored = data.draw(st.booleans())
-    operands = [index_operand(data.draw, v, constant=stored) for v in (begin, size)]
-    assert_parity("SLICE", None, [Operand(numbers(rng, dtype, shape), q), *operands], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        stored = data.draw(st.booleans())
+        operands = [index_operand(data.draw, v, constant=stored) for v in (begin, size)]
+        assert_parity("SLICE", None, [Operand(numbers(rng, dtype, shape), q), *operands], q)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_strided_slice_as_tensorflow(data):
 
 @given(st.data())
 def test_strided_slice_as_litert(data):
-    shape, rng, dtype = data.draw(shapes(1, 4)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(1, 4)), data.draw(generators)
     begin, end, strides = [], [], []
     for dim in shape:
         stride = data.draw(st.sampled_from([1, 1, 2, 3, -1, -2]))
@@ -109,9 +110,10 @@ def test_strided_slice_as_litert(data):
         strides.append(stride)
     full = (1 << len(shape)) - 1
     attributes = StridedSliceAttributes(data.draw(st.integers(0, full)), data.draw(st.integers(0, full)))
-    q = moved(data.draw, dtype)
-    operands = [index_operand(data.draw, v) for v in (begin, end, strides)]
-    assert_parity("STRIDED_SLICE", attributes, [Operand(numbers(rng, dtype, shape), q), *operands], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        operands = [index_operand(data.draw, v) for v in (begin, end, strides)]
+        assert_parity("STRIDED_SLICE", attributes, [Operand(numbers(rng, dtype, shape), q), *operands], q)
 
 
 @pytest.mark.parametrize(
@@ -159,10 +161,11 @@ def test_strided_slice_refuses_two_ellipses():
 
 @given(st.data())
 def test_reverse_v2(data):
-    shape, rng, dtype = data.draw(shapes(1, 5)), data.draw(generators), data.draw(dtypes(*STORED))
+    shape, rng = data.draw(shapes(1, 5)), data.draw(generators)
     axes = [data.draw(st.integers(-len(shape), len(shape) - 1))]  # LiteRT reverses neighbouring axes at most
-    q = moved(data.draw, dtype)
-    assert_parity("REVERSE_V2", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, axes)], q)
+    for dtype in every(*STORED):
+        q = moved(data.draw, dtype)
+        assert_parity("REVERSE_V2", None, [Operand(numbers(rng, dtype, shape), q), index_operand(data.draw, axes)], q)
 
 
 def test_reverse_v2_of_many_axes(rng):

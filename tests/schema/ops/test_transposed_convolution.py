@@ -44,7 +44,6 @@ def test_transpose_conv_as_keras(rng, padding, kernel, stride, dilation, extra):
 @given(st.data())
 def test_transpose_conv_parity(data):
     draw, rng = data.draw, data.draw(generators)
-    quantized = draw(st.booleans())
     padding, strides = draw(st.sampled_from(["SAME", "VALID"])), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     depth, out, kernel = (
         draw(st.integers(1, 5)),
@@ -58,12 +57,10 @@ def test_transpose_conv_parity(data):
     shape = Operand(np.array([2, *size, out], np.int32), None, True)
     attributes = Conv2DAttributes(*strides, padding=padding)
     with_bias = draw(st.booleans())
-    if not quantized:
-        x = Operand(rng.normal(size=(2, 4, 5, depth)).astype(np.float32))
-        weights = Operand(rng.normal(size=(out, *kernel, depth)).astype(np.float32), None, True)
-        bias = [Operand(rng.normal(size=out).astype(np.float32), None, True)][:with_bias]
-        assert_parity("TRANSPOSE_CONV", attributes, [shape, weights, x, *bias], tolerance=2e-6)
-        return
+    x = Operand(rng.normal(size=(2, 4, 5, depth)).astype(np.float32))
+    weights = Operand(rng.normal(size=(out, *kernel, depth)).astype(np.float32), None, True)
+    bias = [Operand(rng.normal(size=out).astype(np.float32), None, True)][:with_bias]
+    assert_parity("TRANSPOSE_CONV", attributes, [shape, weights, x, *bias], tolerance=2e-6)
     x = Operand(draws.int8(rng, 2, 4, 5, depth), draw(draws.quantizations()))
     weights = draws.weights(draw, rng, (out, *kernel, depth), 0)
     typical = float(x.quantization.scale[0]) * float(np.median(weights.quantization.scale)) * 100

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from schema import Quantization, ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import AlphaAttributes, ClampAttributes, GeluAttributes
 from tests.support import drawing_int8 as draws
-from tests.support import litert
-from tests.support.drawing import generators
+from tests.support import inventory, litert
+from tests.support.drawing import generators, shapes
+from tests.support.engine import assert_kernel
 from tests.support.litert import Operand
 from tests.support.parity import assert_close, assert_parity, run_reference
 
@@ -44,8 +45,9 @@ def test_int32_parity(op):
     assert_parity(op, None, [Operand(np.array([-(2**31) + 1, -7, 0, 1, 2**31 - 1], np.int32))])
 
 
-def test_not_parity():
-    assert_parity("LOGICAL_NOT", None, [Operand(np.array([True, False]))])
+@given(generators, shapes(1, 4))
+def test_not_parity(rng, shape):
+    assert_parity("LOGICAL_NOT", None, [Operand(rng.random(shape) < 0.5)])
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,8 @@ def assert_table_parity(op, attributes, quantization, output):
         steps = ops.get(op).tabulated(real, attributes) / output.scale
         differ &= np.abs(np.abs(steps % 1) - 0.5) > 4 * np.spacing(np.abs(steps))
     assert not differ.any(), (ours[differ], theirs[differ])
+    inventory.record(inventory.LITERT, op, [inputs[0].type], [TensorType(None, np.int8, output)])
+    assert_kernel(op, attributes, inputs, [output], [ours])
 
 
 @pytest.mark.parametrize("op", ["SQRT", "RSQRT"])

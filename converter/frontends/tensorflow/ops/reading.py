@@ -36,6 +36,10 @@ class Variable:
         self.name, self._load, self._builder = name, load, builder
         self._tensor: Tensor | None = None
 
+    def within(self, builder: Builder) -> Variable:
+        """The same variable, read in another graph."""
+        return Variable(self.name, lambda: self._builder.value(self.tensor()), builder)  # type: ignore[arg-type,return-value]
+
     def tensor(self) -> Tensor:
         if self._tensor is None:
             self._tensor = self._builder.constant(dtypes.from_array(self._load()), self.name)

@@ -29,6 +29,27 @@ def _sum(reading: Reading, op: str) -> None:
     reading.emit(op, operands, **reading.activation())
 
 
+@reads("FLOOR_DIV")
+def floor_div(reading: Reading) -> None:
+    _of_plain_integers(reading, "FLOOR_DIV")
+
+
+@reads("FLOOR_MOD")
+def floor_mod(reading: Reading) -> None:
+    _of_plain_integers(reading, "FLOOR_MOD")
+
+
+def _of_plain_integers(reading: Reading, op: str) -> None:
+    """TFLite's kernels of int8 and int16 divide the integers, whatever their scales."""
+    operands, output = reading.operands(2), reading.output()
+    if output.dtype not in (np.int8, np.int16):
+        reading.emit(op, operands)
+        return
+    wide = [reading.intermediate("CAST", [tensor], INT32, dtype=INT32) for tensor in operands]
+    result = reading.intermediate(op, wide, INT32)
+    reading.emit("CAST", [result], [output], dtype=output.dtype)
+
+
 def _is_power_of_two(tensor: Tensor) -> bool:
     """Whether it is an int16 tensor of such a scale."""
     if tensor.dtype != np.int16 or tensor.quantization is None:

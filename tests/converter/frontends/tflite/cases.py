@@ -112,10 +112,20 @@ CASES: dict[str, list[Case]] = {
     ],
     "SUB": [Case(RELU, x(2, 3, 4), x(3, 1)), Case(PLAIN, q(2, 3, 4), q(2, 3, 4, by=OTHER), outputs=WIDE)],
     "MUL": [Case(RELU, x(2, 3, 4), x(3, 1)), Case(PLAIN, q(2, 3, 4), q(4, by=OTHER), outputs=WIDE)],
-    "DIV": [Case(PLAIN, x(2, 3), x(3, low=1)), Case(PLAIN, i(2, 3), i(3, low=1))],
+    "DIV": [
+        Case(PLAIN, x(2, 3), x(3, low=1)),
+        Case(PLAIN, i(2, 3), i(3, low=1)),
+        Case(PLAIN, q(2, 30), q(30, by=OTHER, low=0), outputs=Quantization(0.004, 5)),
+    ],
     "POW": [Case(None, x(2, 3, low=0.1), x(3))],
-    "FLOOR_DIV": [Case(None, i(2, 3), i(3, low=1)), Case(None, x(2, 3), x(3, low=1))],
-    "FLOOR_MOD": [Case(None, i(2, 3), i(3, low=1)), Case(None, x(2, 3), x(3, low=1))],
+    **{
+        op: [
+            Case(None, i(2, 3), i(3, low=1)),
+            Case(None, x(2, 3), x(3, low=1)),
+            Case(None, q(2, 30), q(30, by=OTHER, low=1), outputs=WIDE),
+        ]
+        for op in ("FLOOR_DIV", "FLOOR_MOD")
+    },
     "LEAKY_RELU": [
         Case(a.AlphaAttributes(0.2), x(2, 9)),
         Case(a.AlphaAttributes(0.2), q(2, 90), outputs=OTHER),

@@ -11,6 +11,7 @@ import runtime
 import schema
 from converter.frontends import tflite
 from schema import Graph, evaluate
+from tests.support import inventory
 from tests.support.litert_files import Session
 from tests.support.parity import assert_close
 
@@ -30,7 +31,15 @@ def assert_same(
     check(evaluate.run(schema.read(converted).graph, arrays), expected, tolerance)
     results = runtime.load(converted, threads=1)(*arrays)
     check(list(results.values()) if isinstance(results, dict) else [results], expected, tolerance)
+    record(graph)
     return graph
+
+
+def record(graph: Graph) -> None:
+    """Count the nodes of a graph whose outputs are LiteRT's."""
+    for node in graph.nodes:
+        types = [t and t.type for t in node.inputs], [t.type for t in node.outputs]
+        inventory.record(inventory.LITERT, node.op, *types)
 
 
 def check(ours: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: float) -> None:

@@ -15,7 +15,7 @@ import runtime
 from converter.frontends import tflite
 from converter.frontends.tflite.flexbuffer import read_map
 from schema import FormatError, Quantization, evaluate
-from tests.converter.frontends.tflite.comparing import assert_same
+from tests.converter.frontends.tflite.comparing import assert_same, record
 from tests.support.drawing import generators
 from tests.support.litert_files import Session
 from tests.support.parity import assert_close
@@ -129,6 +129,7 @@ def assert_same_detections(content: bytes, arrays: list[np.ndarray], each: int) 
             assert mine.shape == theirs.shape
             assert_close(mine[:, :count], theirs[:, :count], 2e-6)
             assert not mine[:, count:].any()
+    record(tflite.read(content))
 
 
 def test_quantized_boxes_and_scores(rng):

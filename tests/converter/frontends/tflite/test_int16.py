@@ -21,7 +21,7 @@ INT8, INT16 = np.dtype(np.int8), np.dtype(np.int16)
 LINEAR = {"CONV_2D": (1, 2), "DEPTHWISE_CONV_2D": (1, 2), "FULLY_CONNECTED": (1, 2), "TRANSPOSE_CONV": (1, 3)}
 """Where weights and bias are."""
 COMPARISONS = frozenset("GREATER GREATER_EQUAL LESS LESS_EQUAL".split())
-NOT_HERE = frozenset("GELU HARD_SWISH LOG_SOFTMAX L2_NORMALIZATION RELU_N1_TO_1 SQUARED_DIFFERENCE SUM".split())
+NOT_HERE = frozenset("HARD_SWISH LOG_SOFTMAX L2_NORMALIZATION RELU_N1_TO_1 SQUARED_DIFFERENCE SUM".split())
 """Ops that the schema, as TFLite's specification, has no int16 meaning for."""
 NOT_THERE = frozenset("ARG_MAX ARG_MIN DEPTH_TO_SPACE SCATTER_ND SPACE_TO_DEPTH".split())
 """Ops that LiteRT has no int16 kernel for."""

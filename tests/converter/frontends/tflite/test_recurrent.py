@@ -1,16 +1,19 @@
-"""Layers that go through time, against LiteRT's kernels after a reset of their variables."""
+"""Float layers that go through time, against LiteRT's kernels after a reset of their variables."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as tfl
+from hypothesis import given
+from hypothesis import strategies as st
 
 import converter
 import runtime
 from converter.frontends import tflite
 from schema import FormatError, Quantization, UnsupportedError, evaluate
-from tests.converter.frontends.tflite.comparing import assert_same
+from tests.converter.frontends.tflite.comparing import assert_same, record
+from tests.support.drawing import generators
 from tests.support.litert_files import Session, relative_difference
 from tests.support.tflite_files import FileBuilder
 
@@ -65,10 +68,9 @@ def activation_of(name: str) -> int:
     return getattr(tfl.ActivationFunctionType, name)
 
 
-@pytest.mark.parametrize("time_major", [False, True])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_rnn(rng, time_major, activation):
-    b = Layer(rng)
+@given(generators, st.integers(1, 4), st.booleans(), st.sampled_from(ACTIVATIONS))
+def test_rnn(rng, batch, time_major, activation):
+    b = Layer(rng, batch)
     x, y = b.sequence(time_major, FEATURES), b.sequence(time_major, CELLS)
     options = tfl.SequenceRNNOptionsT()
     options.timeMajor, options.fusedActivationFunction = time_major, activation_of(activation)
@@ -102,11 +104,10 @@ LSTMS = {
 }
 
 
-@pytest.mark.parametrize("time_major", [False, True])
-@pytest.mark.parametrize("clip", [0.0, 0.3])
 @pytest.mark.parametrize("name", LSTMS)
-def test_lstm(rng, name, clip, time_major):
-    b = Layer(rng)
+@given(generators, st.integers(1, 4), st.booleans(), st.sampled_from([0.0, 0.3]))
+def test_lstm(name, rng, batch, time_major, clip):
+    b = Layer(rng, batch)
     out = OUT if LSTMS[name].get("projection") else CELLS
     x, y = b.sequence(time_major, FEATURES), b.sequence(time_major, out)
     options = tfl.UnidirectionalSequenceLSTMOptionsT()
@@ -180,13 +181,11 @@ def test_weights_of_a_dynamic_range(rng):
     assert relative_difference(evaluate.run(graph, [value]), Session(content).run([value])) < 0.02
 
 
-@pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("activation", ["NONE", "RELU"])
-def test_svdf(rng, rank, bias, activation):
-    """Three steps of a stream: LiteRT remembers, here the state is handed on."""
-    b = Layer(rng)
-    memory, units = 4, 6
+@given(generators, st.integers(1, 4), st.integers(1, 3), st.booleans(), st.sampled_from(["NONE", "RELU"]))
+def test_svdf(rng, batch, rank, bias, activation):
+    """Six steps of a stream: LiteRT remembers, here the state is handed on."""
+    b = Layer(rng, batch)
+    memory, units = rng.integers(1, 6), rng.integers(1, 20)
     x, y = b.tensor(np.float32, (b.batch, FEATURES), name="x"), b.tensor(np.float32, (b.batch, units), name="svdf")
     operands = [b.weights(units * rank, FEATURES), b.weights(units * rank, memory), b.weights(units) if bias else -1]
     state = b.variable(b.batch, units * rank * memory)
@@ -203,6 +202,7 @@ def test_svdf(rng, rank, bias, activation):
         found = model(value, remembered)
         assert relative_difference([found["svdf"]], session.run([value])) < 1e-6
         remembered = found["svdf/next_state"]
+    record(tflite.read(content))
 
 
 def test_refusals(rng):
@@ -218,8 +218,8 @@ def test_refusals(rng):
     operator.inputs = [*operands[:2], -1, *operands[3:]]
     with pytest.raises(FormatError, match="LSTM 't1': the forget gate has no weights"):
         tflite.read(b.pack())
-    b.graph.tensors[x].type = tfl.TensorType.INT8
-    with pytest.raises(UnsupportedError, match="recurrent layers of int8"):
+    b.graph.tensors[x].type = tfl.TensorType.INT16
+    with pytest.raises(UnsupportedError, match="recurrent layers of int16"):
         tflite.read(b.pack())
 
 

@@ -143,9 +143,6 @@ def test_refusals_name_the_layer():
     b = pair()
     b.operator("CUSTOM", [0], [1], custom="FlexRoll")
     refused(b, "FlexRoll runs in TensorFlow, not in TFLite: convert the SavedModel")
-    b = pair()
-    b.operator("WHILE", [0], [1], options("WhileOptions"))
-    refused(b, r"branches, loops and variables \(WHILE\)")
 
 
 def test_refused_options():

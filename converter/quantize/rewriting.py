@@ -1,4 +1,4 @@
-"""Rewriting a float graph to int8: integer tensors, quantized constants, and conversions where int8 and float meet."""
+"""Rewriting a float graph to integers: integer tensors, quantized constants, and conversions where types meet."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 
 from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
-from converter.quantize.rules import TYPELESS, Rule, Scales
-from converter.quantize.scales import ActivationScales, asymmetric, constant_range
+from converter.quantize.rules import INT8, TYPELESS, Rule, Scales
+from converter.quantize.scales import ActivationScales, constant_range, parameters
 from converter.quantize.weights import QuantizedLinear, quantize_linear
 from schema import fixedpoint
 from schema.graph import Graph, Node, Tensor
 from schema.ops.attributes import DTypeAttributes
 from schema.quantization import Quantization
-
-INT8 = np.dtype(np.int8)
 
 
 @dataclass
@@ -31,36 +29,39 @@ class Rewritten:
 
 
 def rewrite(
-    placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], integer_io: bool
+    placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], io_dtype: np.dtype | None
 ) -> Rewritten:
-    """The graph with the placement's nodes in int8.
+    """The graph with the placement's nodes in integers.
 
     moments: of what the weights in a linear op meet, by the weights.
-    integer_io: float32 inputs and outputs become int8 ones. Otherwise the signature stays, with QUANTIZE and
-    DEQUANTIZE inside.
+    io_dtype: what float32 inputs and outputs become. None: the signature stays, with QUANTIZE and DEQUANTIZE inside.
     """
-    return _Rewrite(placement, scales, moments, integer_io).run()
+    return _Rewrite(placement, scales, moments, io_dtype).run()
 
 
 class _Rewrite:
     def __init__(
-        self, placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], integer_io: bool
+        self,
+        placement: Placement,
+        scales: ActivationScales,
+        moments: Mapping[Tensor, Moments],
+        io_dtype: np.dtype | None,
     ):
         self._placement = placement
         self._scales = scales
         self._moments = moments
-        self._integer_io = integer_io
+        self._io_dtype = io_dtype
         self._result = Rewritten()
-        self._int8: dict[Tensor, Tensor] = {}  # the int8 form of float tensors, in their own scale
-        self._requantized: dict[tuple, Tensor] = {}  # and in other scales
+        self._own: dict[Tensor, Tensor] = {}  # what float tensors are in the new graph, where they are made
+        self._converted: dict[tuple, Tensor] = {}  # and in other dtypes and scales
         self._float: set[Tensor] = set()  # float tensors that exist in the new graph
         self._constants: dict[tuple, Tensor] = {}
 
     def run(self) -> Rewritten:
         graph, result = self._placement.graph, self._result
         for tensor in graph.inputs:
-            if self._integer_io and is_real(tensor):
-                result.inputs.append(self._new(tensor))
+            if self._io_dtype is not None and is_real(tensor):
+                result.inputs.append(self._new(tensor, self._io_dtype))
             else:
                 self._float.add(tensor)
                 result.inputs.append(tensor)
@@ -70,8 +71,9 @@ class _Rewrite:
         for tensor in graph.outputs:
             if not is_real(tensor) or tensor.is_constant:
                 result.outputs.append(tensor)
-            elif self._integer_io:
-                result.outputs.append(self._as_int8(tensor, self._scales.of(tensor)))
+            elif self._io_dtype is not None:
+                wanted = self._scales.of(tensor, self._io_dtype)
+                result.outputs.append(self._as_integers(tensor, self._io_dtype, wanted))
             else:
                 result.outputs.append(self._as_float(tensor))
         return result
@@ -95,25 +97,28 @@ class _Rewrite:
         inputs, shared = list(node.inputs), self._scales.into(node)
         for i, tensor in self._placement.data(node):
             if tensor.is_constant:
-                inputs[i] = self._constant(tensor, shared)
+                inputs[i] = self._constant(tensor, rule.dtype, shared)
             else:
-                inputs[i] = self._as_int8(tensor, shared or self._scales.of(tensor))
-        outputs = node.outputs if rule.scales is Scales.INDICES else [self._new(tensor) for tensor in node.outputs]
+                wanted = shared or self._scales.of(tensor, rule.dtype)
+                inputs[i] = self._as_integers(tensor, rule.dtype, wanted)
+        if rule.slopes is not None:
+            slopes = inputs[rule.slopes]
+            assert slopes is not None
+            inputs[rule.slopes] = self._constant(slopes, INT8, None)
+        outputs = list(node.outputs)
+        if rule.scales is not Scales.INDICES:
+            outputs = [self._new(tensor, rule.dtype) for tensor in node.outputs]
         if rule.weights is not None:
-            data, output = inputs[rule.data_inputs(0)[0]], outputs[0]
-            self._quantize_weights(node, rule, inputs, _scale(data), _scale(output))
+            self._quantize_weights(node, rule, inputs, outputs[0])
         return Node(node.op, inputs, outputs, node.attributes, node.name)
 
-    def _quantize_weights(
-        self, node: Node, rule: Rule, inputs: list[Tensor | None], input_scale: float, output_scale: float
-    ) -> None:
+    def _quantize_weights(self, node: Node, rule: Rule, inputs: list[Tensor | None], output: Tensor) -> None:
         assert rule.weights is not None
         weights = inputs[rule.weights.weights]
         bias = inputs[rule.weights.bias] if len(inputs) > rule.weights.bias else None
         assert weights is not None
-        linear = quantize_linear(
-            weights, rule.weights.axis, bias, input_scale, output_scale, self._moments.get(weights)
-        )
+        scales = _scale(inputs[rule.data_inputs(0)[0]]), _scale(output)
+        linear = quantize_linear(weights, rule.weights.axis, bias, *scales, self._moments.get(weights), rule.dtype)
         # Layers that share a kernel share its integers, unless a bias made them differ.
         earlier = self._constants.setdefault((weights, rule.weights.axis), linear.weights)
         if earlier.quantization == linear.weights.quantization and np.array_equal(earlier.value, linear.weights.value):
@@ -125,43 +130,43 @@ class _Rewrite:
 
     # ---- tensors ----
 
-    def _new(self, tensor: Tensor) -> Tensor:
-        """The int8 tensor that takes a float activation's place."""
-        self._int8[tensor] = Tensor(tensor.name, INT8, tensor.shape, self._scales.of(tensor))
-        return self._int8[tensor]
+    def _new(self, tensor: Tensor, dtype: np.dtype) -> Tensor:
+        """The integer tensor that takes a float activation's place."""
+        self._own[tensor] = Tensor(tensor.name, dtype, tensor.shape, self._scales.of(tensor, dtype))
+        return self._own[tensor]
 
     def _either(self, tensor: Tensor) -> Tensor:
-        return tensor if tensor in self._float else self._int8[tensor]
+        return tensor if tensor in self._float else self._own[tensor]
 
     def _as_float(self, tensor: Tensor) -> Tensor:
         if tensor not in self._float:
-            self._result.nodes.append(Node("DEQUANTIZE", [self._int8[tensor]], [tensor]))
+            self._result.nodes.append(Node("DEQUANTIZE", [self._own[tensor]], [tensor]))
             self._float.add(tensor)
         return tensor
 
-    def _as_int8(self, tensor: Tensor, wanted: Quantization) -> Tensor:
-        own = self._int8.get(tensor)
-        if own is not None and own.quantization == wanted:
+    def _as_integers(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization) -> Tensor:
+        own = self._own.get(tensor)
+        if own is not None and own.dtype == dtype and own.quantization == wanted:
             return own
-        key = (tensor, _key(wanted))
-        if key not in self._requantized:
+        key = (tensor, dtype, _key(wanted))
+        if key not in self._converted:
             source = tensor if own is None else own
-            target = Tensor(tensor.name, INT8, tensor.shape, wanted)
-            self._result.nodes.append(Node("QUANTIZE", [source], [target], DTypeAttributes(INT8)))
-            self._requantized[key] = target
-        return self._requantized[key]
+            target = Tensor(tensor.name, dtype, tensor.shape, wanted)
+            self._result.nodes.append(Node("QUANTIZE", [source], [target], DTypeAttributes(dtype)))
+            self._converted[key] = target
+        return self._converted[key]
 
-    def _constant(self, tensor: Tensor, wanted: Quantization | None) -> Tensor:
+    def _constant(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization | None) -> Tensor:
         """An operand that is constant, quantized as an activation: with the wanted parameters or those of its own
         range.
         """
         real = tensor.value
         assert real is not None
         if wanted is None:
-            wanted = asymmetric(*constant_range(tensor))
-        key = (tensor, _key(wanted))
+            wanted = parameters(*constant_range(tensor), dtype)
+        key = (tensor, dtype, _key(wanted))
         if key not in self._constants:
-            self._constants[key] = Tensor.from_array(tensor.name, fixedpoint.quantize(real, wanted, INT8), wanted)
+            self._constants[key] = Tensor.from_array(tensor.name, fixedpoint.quantize(real, wanted, dtype), wanted)
         return self._constants[key]
 
 
