@@ -152,6 +152,7 @@ class Plan:
         offsets = dict(zip(roots, layout.offsets, strict=True))
         starts = {t: offsets[root] + self.storage.offset(t) for t, root in self.storage.root.items()}
         self._views = {t: self._view(t, start) for t, start in starts.items()}
+        self._input_views = [self._views[tensor] for tensor in self.graph.inputs]
         base = self.arena.ctypes.data
         places = {t: base + start for t, start in starts.items()}
         families = dict.fromkeys(c.family for s in self.steps if isinstance(s, NativeStep) for c in s.calls)
@@ -189,8 +190,8 @@ class Plan:
             return self.read_outputs(threads)
 
     def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
-        for tensor, array in zip(self.graph.inputs, arrays, strict=True):
-            self._views[tensor][...] = array
+        for view, array in zip(self._input_views, arrays, strict=True):
+            view[...] = array
 
     def run_step(self, step: NativeStep | HostStep, threads: int | None = None) -> None:
         if isinstance(step, HostStep):

@@ -133,6 +133,19 @@ def clamp_tile(typing_context, tile, low, high):
 
 
 @intrinsic
+def add_tiles(typing_context, a, b):
+    """The sums of two tiles' elements."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        add = builder.fadd if kind.vector.is_float else builder.add
+        pairs = [[builder.extract_value(tile, i) for tile in args] for i in range(kind.rows * kind.columns)]
+        return _build(builder, kind, [add(*pair) for pair in pairs])
+
+    return (a(a, b), codegen) if isinstance(a, Tile) and a == b else None
+
+
+@intrinsic
 def store_tile(typing_context, tile, address, row_stride):
     """Store the rows of a tile, `row_stride` bytes apart."""
 
