@@ -25,6 +25,11 @@ SMALL_NETS = {
 DETECTOR = "ssd_mobilenetv2_oidv4/object_detection_ssd_mobilenetv2_oidv4_fp16.tflite"
 
 
+def has(name: str, dtype: str) -> bool:
+    """Whether there is such a net in this dtype: the trained files come in one only."""
+    return name in IMAGE_NETS or dtype == ("float32" if name == "SSD-MobileNetV2" else "int8")
+
+
 def path(name: str, dtype: str) -> Path:
     """The `.tflite` file of a net; dtype is "float32" or "int8". Raises FileNotFoundError for one that is not there."""
     if name in IMAGE_NETS:
