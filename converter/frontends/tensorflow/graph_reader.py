@@ -169,8 +169,10 @@ class FunctionReader:
             raise ConversionError(f"function {function} is missing: the file is damaged")
         pairs = zip(body.signature.input_arg, inputs)  # noqa: B905
         arguments = {f"{argument.name}:0": value for argument, value in pairs if value is not None}
-        prefix = name.rpartition("/")[0]
-        scope = _Scope({n.name: n for n in body.node_def}, arguments, f"{prefix}/" if prefix else "", True)
+        prefix = name[: name.rfind("/") + 1]
+        if any(node.name.startswith(prefix) for node in body.node_def):
+            prefix = ""  # branches and bodies of loops have the whole name already
+        scope = _Scope({n.name: n for n in body.node_def}, arguments, prefix, True)
         results = [body.ret[argument.name] for argument in body.signature.output_arg]
         indices = sorted(index for index in wanted if index < len(results))
         return dict(zip(indices, self.values(scope, [results[i] for i in indices]), strict=True))

@@ -13,7 +13,7 @@ from converter.frontends.tensorflow import graph_reader
 from converter.frontends.tensorflow.names import LayerNames
 from converter.frontends.tensorflow.program import Port, Program
 from schema import Graph, Model, UnsupportedError, evaluate
-from schema.graph import nested
+from schema.graph import all_nodes, nested
 
 F = np.float32
 
@@ -215,6 +215,7 @@ def test_layers(module, layer, tmp_path):
             ("IF", "iterated"),
             ("WHILE", "iterated"),
         ]
+        assert {node.name for node in all_nodes(engine.graph)} == {"iterated", "head"}
         for batch in (1, 3):
             for (x,) in draw(4, batch, 4):
                 np.testing.assert_allclose(engine(x), np.asarray(model(x)), rtol=1e-5, atol=1e-6)
