@@ -88,7 +88,7 @@ def assert_all_parity(
     for mine, theirs in zip(ours, litert.run(op, attributes, inputs, kinds), strict=True):
         assert_equal(mine, theirs if within is True else np.where(within, theirs, mine), tolerance)
     inventory.record(inventory.LITERT, op, [None if o is None else o.type for o in inputs], kinds)
-    assert_kernel(op, attributes, inputs, outputs, ours)
+    assert_kernel(op, attributes, inputs, outputs, ours, tolerance)
     return ours
 
 
@@ -120,7 +120,7 @@ def assert_agrees(
         assert np.all(error <= steps + 1e-3, where=within), np.max(error, where=within, initial=0)
     kind = TensorType(None, ours.dtype, output)
     inventory.record(inventory.ELSEWHERE, op, [None if o is None else o.type for o in inputs], [kind])
-    assert_kernel(op, attributes, inputs, (output,), [ours])
+    assert_kernel(op, attributes, inputs, (output,), [ours], tolerance)
     return ours
 
 
