@@ -13,17 +13,17 @@ from converter.frontends.tensorflow import control_flow, dtypes
 from converter.frontends.tensorflow.attributes import attribute, output_index
 from converter.frontends.tensorflow.builder import Builder
 from converter.frontends.tensorflow.ops import READERS
-from converter.frontends.tensorflow.ops.reading import Reading, Variable
+from converter.frontends.tensorflow.ops.reading import Reading, Reserved, Variable
 from converter.frontends.tensorflow.program import Program
 from schema.errors import ConversionError, UnsupportedError, XnnError
 from schema.graph import Graph, Tensor
 
-Value = Tensor | Variable
+Value = Tensor | Variable | Reserved
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"
 NO_LOOPS = (
-    "loops that keep lists of tensors, and those of TensorFlow 1, are not supported; build recurrent layers with "
-    "unroll=True and a fixed number of steps, or convert only the part of the model before the loop"
+    "loops of TensorFlow 1, and lists of tensors that grow, are not supported; convert only the part of the model "
+    "before the loop"
 )
 LOOPS = frozenset("Enter Exit NextIteration Switch Merge".split())
 
@@ -183,7 +183,7 @@ def _data_inputs(node: Any) -> list[str]:
 
 
 def _refusal(node: Any) -> UnsupportedError:
-    if node.op in LOOPS or node.op.startswith("TensorList"):
+    if node.op in LOOPS or "TensorList" in node.op:
         return UnsupportedError(NO_LOOPS)
     if node.op.startswith(("Random", "StatelessRandom", "StatelessTruncated", "TruncatedNormal", "Multinomial")):
         return UnsupportedError("random numbers are not supported; export the model for inference (training=False)")
