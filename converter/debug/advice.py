@@ -21,7 +21,7 @@ from converter.quantize import Options
 from converter.quantize.calibration import Batch
 from converter.quantize.measure import Reference
 from converter.quantize.options import USERS
-from converter.quantize.samples import count
+from converter.quantize.samples import first
 from converter.report import table
 from converter.rewriter import copy
 from schema.graph import Graph
@@ -123,11 +123,7 @@ class Adviser:
         return Advice(self._baseline, trials, alone)
 
     def _alone(self, layers: Sequence[str]) -> list[tuple[str, float]]:
-        few: list[Batch] = []
-        for batch in self._batches:
-            if few and count(few) + count([batch]) > SAMPLES:
-                break
-            few.append(batch)
+        few = first(self._batches, SAMPLES)
         reference, found = Reference(self._real, few, scores=True), []
         for layer in layers[:CANDIDATES]:
             self._progress(f"only '{layer}' quantized")

@@ -18,7 +18,6 @@ from schema.graph import Graph, Node, Tensor
 from schema.ops.attributes import DTypeAttributes
 
 FLOAT32 = np.dtype(np.float32)
-CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 
 from schema.graph import Graph, Node
 
+CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+
 
 def matched(real: Graph, quantized: Graph) -> Iterator[tuple[Node, Node]]:
     """(float node, its quantized form), in order. What is left over are conversions between the two."""
     candidates = iter(quantized.nodes)
     for node in real.nodes:
-        for candidate in candidates:
-            if (candidate.op, candidate.name) == (node.op, node.name):
-                yield node, candidate
-                break
-        else:
-            raise AssertionError(f"{node} is not in the quantized graph")
+        yield node, next(candidate for candidate in candidates if _stands_for(candidate, node))
+
+
+def _stands_for(candidate: Node, node: Node) -> bool:
+    if (candidate.op, candidate.name) != (node.op, node.name):
+        return False
+    # Conversions that the float graph has are kept as they are; those that were put in compute other tensors.
+    return node.op not in CONVERSIONS or candidate.outputs[0] is node.outputs[0]

@@ -11,10 +11,9 @@ import numpy as np
 from converter.quantize.calibration import Batch
 from converter.quantize.execution import Execution
 from converter.quantize.fidelity import Fidelity
+from converter.quantize.matching import CONVERSIONS
 from schema.fixedpoint import dequantize, quantize
 from schema.graph import Graph, Node, Tensor
-
-CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 
 
 @dataclass(frozen=True)

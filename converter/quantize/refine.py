@@ -19,11 +19,14 @@ from converter.quantize.measure import Noise, Reference
 from converter.quantize.options import Options
 from converter.quantize.placement import place
 from converter.quantize.report import Report
-from converter.quantize.samples import halves, hold
+from converter.quantize.samples import first, halves, hold
 from converter.quantize.selection import Chosen, choose
 from converter.rewriter import copy
 from schema import inference
 from schema.graph import Graph
+
+SAMPLES = 256
+"""How many the means are measured on. Each has many positions, and what later layers read is held for all of them."""
 
 Quantize = Callable[[Graph, Options, Sequence[Batch]], Report]
 """Quantization of a graph in place, without what is done here."""
@@ -106,6 +109,7 @@ class _Refinement:
 
 def _correct(real: Graph, quantized: Graph, layers: Sequence[int], batches: Sequence[Batch]) -> None:
     """Correct the biases of the quantized forms of the float nodes at these positions."""
+    batches = first(batches, SAMPLES)
     nodes = [real.nodes[i] for i in layers]
     means = float_means(real, nodes, batches)
     forms = correctable(real, quantized)

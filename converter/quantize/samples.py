@@ -22,6 +22,14 @@ def count(batches: Sequence[Batch]) -> int:
     return sum(batch[0].shape[0] if batch and batch[0].ndim else 1 for batch in batches)
 
 
+def first(batches: Sequence[Batch], samples: int) -> list[Batch]:
+    """The first batches with at most so many samples together, but one batch at least."""
+    taken = 1
+    while taken < len(batches) and count(batches[: taken + 1]) <= samples:
+        taken += 1
+    return list(batches[:taken])
+
+
 def halves(graph: Graph, batches: list[Batch]) -> tuple[list[Batch], list[Batch]]:
     """(what to fit, what to judge by), every other sample each, or every other batch where one cannot be cut up.
 

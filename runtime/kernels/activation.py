@@ -7,7 +7,7 @@ from numba import float32
 from runtime.kernels.abi import f32, inline, kernel, view
 from runtime.kernels.elementwise import clamp
 from runtime.kernels.elementwise_parameters import UNARY
-from runtime.kernels.maths import erf, erf_near_zero, exp, log, logistic, softplus, sqrt, tanh
+from runtime.kernels.maths import erf, erf_near_zero, exp, expm1, log, logistic, softplus, sqrt, tanh
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017.
 SELU_ALPHA = float32(1.6732632423543772848)
@@ -33,7 +33,7 @@ def _unary(compute):
 @inline
 def _elu(x, alpha, beta):
     low = x if x < float32(0) else float32(0)
-    return x if x > float32(0) or x != x else alpha * (exp(low) - float32(1))
+    return x if x > float32(0) or x != x else alpha * expm1(low)
 
 
 @inline

@@ -118,6 +118,20 @@ def erf(x):
 
 
 @inline
+def expm1(x):
+    """e**x - 1 for x <= 0, also relative to small results: near 0 its series up to x**8."""
+    y = float32(1 / 40320)
+    y = y * x + float32(1 / 5040)
+    y = y * x + float32(1 / 720)
+    y = y * x + float32(1 / 120)
+    y = y * x + float32(1 / 24)
+    y = y * x + float32(1 / 6)
+    y = y * x + float32(1 / 2)
+    near, far = x + x * x * y, exp(x) - float32(1)
+    return near if x > float32(-0.5) else far
+
+
+@inline
 def erf_near_zero(x):
     """The error function's series up to x**13: for |x| <= 1/2 exact to float32, also relative to small results."""
     square = x * x

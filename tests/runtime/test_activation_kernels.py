@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schema import Node, Quantization, Tensor, ops
+from schema import Node, Quantization, Tensor, TensorType, ops
 from schema.ops.attributes import AlphaAttributes, ClampAttributes, GeluAttributes
 from tests.support.engine import compare
 
@@ -54,6 +54,16 @@ def test_far_values_and_nan(op):
     with np.errstate(all="ignore"):
         result = run(op, x, rtol=1e-6)
     assert np.isnan(result[-1])
+
+
+@pytest.mark.parametrize("op", ["ELU", "SELU", "ERF", "GELU", "SWISH", "HARD_SWISH", "SOFTSIGN", "LEAKY_RELU", "TANH"])
+def test_small_results_keep_their_digits(op):
+    """Each is exact relative to itself: e**x - 1 has few digits left where e**x is near 1."""
+    near = 10.0 ** np.linspace(-8, -0.3, 500)
+    x = np.concatenate([near, -near, [-0.4999, -0.5, -0.5001, 0.4999, 0.5, 0.5001]]).astype(np.float32)
+    wide = TensorType(x.shape, np.float64)
+    (exact,) = ops.get(op).reference(attributes(op), [x.astype(np.float64)], [wide], [wide])
+    np.testing.assert_allclose(run(op, x, rtol=1e-6), exact, rtol=1e-6)
 
 
 def test_exp_relative_error_over_its_whole_range():

@@ -79,8 +79,12 @@ def assert_kernel(
     inputs: Sequence[Operand | None],
     quantizations: Sequence[Quantization | None],
     expected: Sequence[np.ndarray],
+    tolerance: float = 1e-6,
 ) -> None:
-    """The engine computes of one op what its reference did, where it has a kernel for it."""
+    """The engine computes of one op what its reference did, where it has a kernel for it.
+
+    Integers are equal; floats differ by at most `tolerance` times the largest finite magnitude.
+    """
     tensors = [_tensor(operand, f"x{i}") for i, operand in enumerate(inputs)]
     outputs = [Tensor(f"y{i}", a.dtype, None, q) for i, (a, q) in enumerate(zip(expected, quantizations, strict=True))]
     fed = [t for t in tensors if t is not None and not t.is_constant]
@@ -94,7 +98,7 @@ def assert_kernel(
         assert result.shape == reference.shape
         if result.dtype.kind == "f":
             largest = float(np.abs(reference[np.isfinite(reference)]).max(initial=0))
-            np.testing.assert_allclose(result, reference, rtol=0, atol=1e-6 * largest)
+            np.testing.assert_allclose(result, reference, rtol=0, atol=tolerance * largest)
         else:
             np.testing.assert_array_equal(result, reference)
     inventory.record(inventory.KERNEL, op, [t and t.type for t in tensors], [t.type for t in outputs])

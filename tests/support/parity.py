@@ -88,7 +88,7 @@ def assert_all_parity(
     for mine, theirs in zip(ours, litert.run(op, attributes, inputs, kinds), strict=True):
         assert_equal(mine, theirs if within is True else np.where(within, theirs, mine), tolerance)
     inventory.record(inventory.LITERT, op, [None if o is None else o.type for o in inputs], kinds)
-    assert_kernel(op, attributes, inputs, outputs, ours)
+    assert_kernel(op, attributes, inputs, outputs, ours, tolerance)
     return ours
 
 
@@ -98,43 +98,29 @@ def assert_agrees(
     inputs: Sequence[Operand | None],
     expected: np.ndarray,
     output: Quantization | None = None,
-    **limits: Any,
-) -> np.ndarray:
-    """assert_all_agree for ops of one output, whose quantization is given."""
-    (ours,) = assert_all_agree(op, attributes, inputs, [expected], [output], **limits)
-    return ours
-
-
-def assert_all_agree(
-    op: str,
-    attributes: Any,
-    inputs: Sequence[Operand | None],
-    expected: Sequence[np.ndarray],
-    quantizations: Sequence[Quantization | None],
     *,
     tolerance: float = 1e-6,
     steps: float = 0.5,
     within: np.ndarray | bool = True,
-) -> list[np.ndarray]:
+) -> np.ndarray:
     """Our reference, and the kernel, against numbers from elsewhere: of ops that LiteRT has no kernel for.
 
     Plain integers are equal. Floats differ by at most `tolerance` times the largest magnitude; quantized integers from
     the real number that is expected by as many steps of the output, 0.5 where they are the nearest to it.
     within: which elements are looked at.
     """
-    ours = run_reference(op, attributes, inputs, quantizations)
-    for mine, theirs, output in zip(ours, expected, quantizations, strict=True):
-        assert mine.shape == np.shape(theirs)
-        if output is None:
-            assert_equal(np.where(within, mine, 0), np.where(within, theirs, 0).astype(mine.dtype), tolerance)
-        else:
-            info = np.iinfo(mine.dtype)
-            exact = np.asarray(theirs, np.float64) / float(output.scale[0]) + int(output.zero_point[0])
-            error = np.abs(mine - np.clip(exact, info.min, info.max))
-            assert np.all(error <= steps + 1e-3, where=within), np.max(error, where=within, initial=0)
-    kinds = [TensorType(None, array.dtype, q) for array, q in zip(ours, quantizations, strict=True)]
-    inventory.record(inventory.ELSEWHERE, op, [None if o is None else o.type for o in inputs], kinds)
-    assert_kernel(op, attributes, inputs, quantizations, ours)
+    (ours,) = run_reference(op, attributes, inputs, (output,))
+    assert ours.shape == np.shape(expected)
+    if output is None:
+        assert_equal(np.where(within, ours, 0), np.where(within, expected, 0).astype(ours.dtype), tolerance)
+    else:
+        info = np.iinfo(ours.dtype)
+        exact = np.asarray(expected, np.float64) / float(output.scale[0]) + int(output.zero_point[0])
+        error = np.abs(ours - np.clip(exact, info.min, info.max))
+        assert np.all(error <= steps + 1e-3, where=within), np.max(error, where=within, initial=0)
+    kind = TensorType(None, ours.dtype, output)
+    inventory.record(inventory.ELSEWHERE, op, [None if o is None else o.type for o in inputs], [kind])
+    assert_kernel(op, attributes, inputs, (output,), [ours], tolerance)
     return ours
 
 

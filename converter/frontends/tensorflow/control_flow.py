@@ -13,7 +13,7 @@ import numpy as np
 
 from converter.frontends.tensorflow.attributes import attribute
 from converter.frontends.tensorflow.builder import Builder
-from converter.frontends.tensorflow.ops.reading import Variable
+from converter.frontends.tensorflow.ops.reading import Reserved, Variable
 from schema.errors import ConversionError, UnsupportedError
 from schema.graph import Graph, Shape, Tensor
 from schema.ops.attributes import IfAttributes, WhileAttributes
@@ -26,7 +26,7 @@ BRANCHES = frozenset(("If", "StatelessIf"))
 LOOPS = frozenset(("While", "StatelessWhile"))
 BOOL = np.dtype(np.bool_)
 
-Value = Tensor | Variable
+Value = Tensor | Variable | Reserved
 Outputs = dict[int, Value]
 
 
@@ -44,7 +44,8 @@ def read(
         taken = "then_branch" if np.all(value) and value.size else "else_branch"
         return reader.call(attribute(node, taken), inputs[1:], name, wanted)
     condition = _truth(reader.builder, condition, layer, name)
-    return _branch(reader, node, condition, inputs[1:], name, layer, wanted)
+    values = [value.tensor(layer) if isinstance(value, Reserved) else value for value in inputs[1:]]
+    return _branch(reader, node, condition, values, name, layer, wanted)
 
 
 class _Function:
@@ -68,7 +69,7 @@ class _Function:
         if index in shapes:
             self.operands[index] = self.builder.input(f"x{index}", value.dtype, shapes[index])
             return self.operands[index]
-        known = reader.builder.value(value)
+        known = reader.builder.value(value) if isinstance(value, Tensor) else None
         return None if known is None else self.builder.constant(known, value.name)
 
     def read(self, indices: Sequence[int], name: str) -> list[Tensor]:
@@ -101,8 +102,12 @@ def _truth(builder: Builder, condition: Tensor, layer: str, name: str) -> Tensor
 
 def _operands(builder: Builder, values: Sequence[Value]) -> dict[int, Shape | None]:
     """The shapes of the values that are neither variables nor known."""
-    tensors = {i: value for i, value in enumerate(values) if isinstance(value, Tensor)}
-    return {i: builder.type(t).shape for i, t in tensors.items() if builder.value(t) is None}
+    tensors = {i: value for i, value in enumerate(values) if not isinstance(value, Variable)}
+    return {i: _shape(builder, t) for i, t in tensors.items() if isinstance(t, Reserved) or builder.value(t) is None}
+
+
+def _shape(builder: Builder, value: Value) -> Shape | None:
+    return value.shape if isinstance(value, Reserved) else builder.type(value).shape  # type: ignore[arg-type]
 
 
 def _branch(
@@ -135,13 +140,15 @@ def _loop(
     condition, body = (functions[function] for function in names)
     shapes = _operands(reader.builder, values)
     carried = _carried(reader, condition, body, values, shapes, wanted)
-    start = {i: reader.builder.type(values[i]).shape for i in carried}  # type: ignore[arg-type]
-    shapes = start
+    shapes = {i: _shape(reader.builder, values[i]) for i in carried}
     for attempt in range(4):  # shapes that do not last are widened: dimension by dimension, then all of them
         function = _Function(reader, names[1], values, shapes)
         results = function.read(carried, name)
         after = {i: function.builder.type(t).shape for i, t in zip(carried, results, strict=True)}
-        following = {i: widened(shapes[i], after[i]) for i in carried}
+        following = {
+            i: after[i] if shapes[i] is None and isinstance(values[i], Reserved) else widened(shapes[i], after[i])
+            for i in carried
+        }
         if following == shapes:
             break
         shapes = following if attempt < 2 else dict.fromkeys(carried)
@@ -151,15 +158,35 @@ def _loop(
     test = _Function(reader, names[0], values, shapes)
     truth = _truth(test.builder, test.read([0], name)[0], layer, name)
     attributes = WhileAttributes(test.graph(carried, [truth]), function.graph(carried, results))
-    operands = [_operand(reader.builder, values[i]) for i in carried]
+    written = _written(function, carried, results)
+    operands = [_operand(values, i, shapes[i], written, layer) for i in carried]
     outputs = dict(zip(carried, reader.builder.emit("WHILE", operands, attributes, layer, name), strict=True))
     return {index: outputs.get(index, values[index]) for index in wanted}
 
 
-def _operand(builder: Builder, value: Value) -> Tensor:
-    if not isinstance(value, Tensor):
+def _operand(values: Sequence[Value], index: int, shape: Shape | None, written: dict[int, int], layer: str) -> Tensor:
+    value = values[index]
+    if isinstance(value, Variable):
         raise UnsupportedError("a loop that changes which variable it works on is not supported")
-    return value
+    if isinstance(value, Tensor):
+        return value
+    value.element = None if shape is None else shape[1:]
+    like = values[written[index]] if index in written else None
+    return value.tensor(layer, like if isinstance(like, Tensor) else None)
+
+
+def _written(function: _Function, carried: Sequence[int], results: Sequence[Tensor]) -> dict[int, int]:
+    """For lists to which a body writes the new value of one of its variables, as recurrent layers do: which one. An
+    element has the shape of that variable.
+    """
+    makers = {tensor: node for node in function.builder.nodes for tensor in node.outputs}
+    found = {}
+    for index, result in zip(carried, results, strict=True):
+        select = makers.get(result)
+        item = makers.get(select.inputs[1]) if select is not None and select.op == "SELECT_V2" else None  # type: ignore[arg-type]
+        if item is not None and item.op == "EXPAND_DIMS" and item.inputs[0] in results:
+            found[index] = carried[results.index(item.inputs[0])]
+    return found
 
 
 def _carried(

@@ -13,17 +13,17 @@ from converter.frontends.tensorflow import control_flow, dtypes
 from converter.frontends.tensorflow.attributes import attribute, output_index
 from converter.frontends.tensorflow.builder import Builder
 from converter.frontends.tensorflow.ops import READERS
-from converter.frontends.tensorflow.ops.reading import Reading, Variable
+from converter.frontends.tensorflow.ops.reading import Reading, Reserved, Variable
 from converter.frontends.tensorflow.program import Program
 from schema.errors import ConversionError, UnsupportedError, XnnError
 from schema.graph import Graph, Tensor
 
-Value = Tensor | Variable
+Value = Tensor | Variable | Reserved
 CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 REMEDY = "replace that layer by supported ones, or cut it from the model and compute it outside"
 NO_LOOPS = (
-    "loops that keep lists of tensors, and those of TensorFlow 1, are not supported; build recurrent layers with "
-    "unroll=True and a fixed number of steps, or convert only the part of the model before the loop"
+    "loops of TensorFlow 1, and lists of tensors that grow, are not supported; convert only the part of the model "
+    "before the loop"
 )
 LOOPS = frozenset("Enter Exit NextIteration Switch Merge".split())
 
@@ -169,8 +169,10 @@ class FunctionReader:
             raise ConversionError(f"function {function} is missing: the file is damaged")
         pairs = zip(body.signature.input_arg, inputs)  # noqa: B905
         arguments = {f"{argument.name}:0": value for argument, value in pairs if value is not None}
-        prefix = name.rpartition("/")[0]
-        scope = _Scope({n.name: n for n in body.node_def}, arguments, f"{prefix}/" if prefix else "", True)
+        prefix = name[: name.rfind("/") + 1]
+        if any(node.name.startswith(prefix) for node in body.node_def):
+            prefix = ""  # branches and bodies of loops have the whole name already
+        scope = _Scope({n.name: n for n in body.node_def}, arguments, prefix, True)
         results = [body.ret[argument.name] for argument in body.signature.output_arg]
         indices = sorted(index for index in wanted if index < len(results))
         return dict(zip(indices, self.values(scope, [results[i] for i in indices]), strict=True))
@@ -181,7 +183,7 @@ def _data_inputs(node: Any) -> list[str]:
 
 
 def _refusal(node: Any) -> UnsupportedError:
-    if node.op in LOOPS or node.op.startswith("TensorList"):
+    if node.op in LOOPS or "TensorList" in node.op:
         return UnsupportedError(NO_LOOPS)
     if node.op.startswith(("Random", "StatelessRandom", "StatelessTruncated", "TruncatedNormal", "Multinomial")):
         return UnsupportedError("random numbers are not supported; export the model for inference (training=False)")

@@ -13,7 +13,7 @@ from converter.frontends.tensorflow import graph_reader
 from converter.frontends.tensorflow.names import LayerNames
 from converter.frontends.tensorflow.program import Port, Program
 from schema import Graph, Model, UnsupportedError, evaluate
-from schema.graph import nested
+from schema.graph import all_nodes, nested
 
 F = np.float32
 
@@ -165,15 +165,73 @@ def test_nested():
     assert ops_of(graph).count("WHILE") == 2
 
 
-def test_lists_of_tensors_are_refused():
-    def function(x):
-        return tf.map_fn(lambda row: row * 2.0, x)
+# ---- lists of tensors ----
 
-    with pytest.raises(UnsupportedError, match=r"layer '.*loops that keep lists of tensors"):
-        read(function, tf.TensorSpec((2, 3), tf.float32))
+
+def test_map():
+    graph = check(lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row, x), *draw(2, 3, 2))
+    assert ops_of(graph).count("WHILE") == 1
+
+
+def test_scan():
+    check(lambda x: tf.scan(lambda total, row: total * 0.5 + row, x), *draw(2, 4, 3))
+
+
+def test_lists_that_loops_read_and_write():
+    """Written back to front, twice, and not everywhere; read on the way, and its length asked for."""
+
+    def function(x):
+        def body(i, items):
+            items = items.write(3 - i, x[i])
+            return i + 1, items.write(3 - i, items.read(3 - i) * 2.0)
+
+        items = tf.TensorArray(tf.float32, 5, element_shape=(2,), clear_after_read=False)
+        _, items = tf.while_loop(lambda i, items: i < 3, body, [0, items])
+        return items.stack(), items.size()
+
+    check(function, *draw(2, 4, 2))
+
+
+def test_lists_outside_of_loops():
+    def function(x):
+        items = tf.TensorArray(tf.float32, 2, element_shape=(3,)).write(1, x[0]).write(0, x[1])
+        return items.stack(), tf.TensorArray(tf.float32, 2).unstack(x).read(1)
+
+    check(function, *draw(2, 2, 3))
+
+
+def test_lists_that_grow_are_refused():
+    def function(x):
+        items = tf.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=(2,))
+        body = lambda i, items: (i + 1, items.write(i, x))  # noqa: E731
+        return tf.while_loop(lambda i, items: i < 3, body, [0, items])[1].stack()
+
+    with pytest.raises(UnsupportedError, match="lists of tensors that grow are not supported; give"):
+        read(function, tf.TensorSpec((2,), tf.float32))
 
 
 # ---- Keras ----
+
+
+@pytest.mark.parametrize("module", [keras, tf_keras])
+@pytest.mark.parametrize("steps", [5, None])
+def test_recurrent_layers(module, steps):
+    """As Keras builds them where nothing is said, of any batch and length; several in a row, back and forth."""
+    layers = module.layers
+    inputs = module.Input((steps, 3))
+    both = layers.Bidirectional(layers.GRU(4, return_sequences=True), name="both")
+    hidden = layers.SimpleRNN(5, return_sequences=True, name="simple")(both(inputs))
+    states = layers.LSTM(4, return_state=True, name="lstm")(hidden)
+    model = module.Model(inputs, [layers.Dense(2, name="head")(states[0]), states[2]])
+    engine = runtime.load(converter.convert(model).bytes, 1)
+    for batch, length in ((1, 5), (3, 5), (2, steps or 7)):
+        x = draw(1, batch, length, 3)[0][0]
+        for found, expected in zip(engine(x).values(), model(x), strict=True):
+            np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-5, atol=1e-6)
+        assert not engine.plan([x]).tail
+    dense = [node for node in all_nodes(engine.graph) if node.op == "FULLY_CONNECTED"]
+    assert {node.name for node in dense} >= {"simple", "lstm", "head"}
+    assert all(node.inputs[1].is_constant for node in dense)
 
 
 def layer_of(module):
@@ -215,6 +273,7 @@ def test_layers(module, layer, tmp_path):
             ("IF", "iterated"),
             ("WHILE", "iterated"),
         ]
+        assert {node.name for node in all_nodes(engine.graph)} == {"iterated", "head"}
         for batch in (1, 3):
             for (x,) in draw(4, batch, 4):
                 np.testing.assert_allclose(engine(x), np.asarray(model(x)), rtol=1e-5, atol=1e-6)

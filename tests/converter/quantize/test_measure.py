@@ -6,7 +6,7 @@ import pytest
 from converter.quantize import Options, quantize
 from converter.quantize.fidelity import Fidelity
 from converter.quantize.measure import Noise, Reference
-from converter.quantize.samples import FEWEST_TO_SPLIT, count, halves, hold
+from converter.quantize.samples import FEWEST_TO_SPLIT, count, first, halves, hold
 from converter.rewriter import copy
 from schema import CalibrationError, evaluate, inference
 from tests.support.float_graphs import Builder
@@ -64,6 +64,12 @@ def test_few_samples_are_not_split(rng):
     assert halves(graph(), batches) == (batches, batches)
     whole = hold(graph(40), rng.normal(0, 1, (40, 3)).astype(np.float32))
     assert halves(graph(40), whole) == (whole, whole)
+
+
+def test_first_batches(rng):
+    batches = [[np.zeros((n, 3), np.float32)] for n in (8, 8, 4, 8)]
+    for samples, expected in ((1, 1), (8, 1), (19, 2), (20, 3), (100, 4)):
+        assert first(batches, samples) == batches[:expected]
 
 
 def test_held_data_is_checked(rng):

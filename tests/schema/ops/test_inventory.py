@@ -18,9 +18,6 @@ from tests.support.inventory import ELSEWHERE, KERNEL, LITERT, Entry
 EXAMPLES = 4
 """That hypothesis's profile "brief" draws for each test: a fifth of what "ci" does, a fiftieth of "nightly"."""
 
-NOT_DRAWN = frozenset({"IF", "WHILE"})
-"""Ops whose parity tests are files of given kinds."""
-
 
 def test_every_op_has_a_kernel_or_the_reason_why_it_has_none():
     named = [op for names in BY_REFERENCE.values() for op in names.split()]
@@ -36,7 +33,7 @@ def test_every_op_dtype_and_kernel_is_compared():
     The parity tests run their cases on the engine as well: whatever they draw that has a kernel is compared with it.
     """
     counts = inventory.run("brief", ["-m", "hypothesis", *inventory.PARITY_TESTS, "--deselect", __file__])
-    drawn = {op: inventory.cases(counts, op, LITERT, ELSEWHERE) for op in ops.NAMES if op not in NOT_DRAWN}
+    drawn = {op: inventory.cases(counts, op, LITERT, ELSEWHERE) for op in ops.NAMES}
     missing = {op: count for op, count in drawn.items() if count < EXAMPLES}
     assert not missing, "no parity test that draws its cases"
     compared = inventory.pairs(counts, LITERT, ELSEWHERE)

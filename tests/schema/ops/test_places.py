@@ -16,7 +16,7 @@ def test_topk_parity(data):
     draw, rng = data.draw, data.draw(generators)
     shape = draw(shapes(1, 3, 1, 12))
     # Few distinct numbers: many are equal.
-    for dtype in every("float32", "int32", "int64", "int8", "uint8"):
+    for dtype in every("float32", "int32", "int64", "int8", "uint8", "int16"):
         x = rng.integers(0, draw(st.sampled_from([2, 100])), shape).astype(dtype)
         quantization = draw(quantizations(dtype)) if quantized(dtype) else None
         k = index_operand(draw, draw(st.integers(1, shape[-1])))

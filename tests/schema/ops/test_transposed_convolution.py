@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from schema import Quantization, ShapeError, TensorType, UnsupportedError, ops
 from schema.ops.attributes import Conv2DAttributes, Conv3DAttributes
 from tests.support import drawing_int8 as draws
+from tests.support import drawing_int16
 from tests.support.drawing import generators
 from tests.support.litert import Operand
-from tests.support.parity import assert_close, assert_parity, run_reference
+from tests.support.parity import assert_agrees, assert_close, assert_parity, run_reference
 
 FLOAT = np.dtype(np.float32)
 
@@ -137,6 +138,67 @@ def test_conv_3d_transpose_parity(data):
     shape = Operand(np.array([1, *size, 4], np.int32), None, True)
     attributes = Conv3DAttributes(*strides, padding="SAME")
     assert_parity("CONV_3D_TRANSPOSE", attributes, [shape, weights, x, bias], tolerance=2e-6)
+
+
+def quantized_operands(draw, rng, dtype, shape, kernel, axis):
+    """(x, weights, bias, output) of int8, or of int16 with int8 weights."""
+    channels = kernel[axis]
+    if dtype == np.int8:
+        x = Operand(draws.int8(rng, *shape), draw(draws.quantizations()))
+        weights = draws.weights(draw, rng, kernel, axis)
+        typical = float(x.quantization.scale[0]) * float(np.median(weights.quantization.scale)) * 100
+        return x, weights, draws.bias(rng, x, weights, channels), draws.output(draw, typical)
+    x = Operand(drawing_int16.int16(rng, *shape), draw(drawing_int16.quantizations()))
+    weights = draws.weights(draw, rng, kernel, axis, spread=1e3)
+    typical = float(x.quantization.scale[0] * weights.quantization.scale.max()) * 1e6
+    return x, weights, drawing_int16.bias(rng, x, weights, channels), drawing_int16.output(draw, typical)
+
+
+def real(integers, quantization):
+    return (integers.astype(np.float64) - quantization.zero_point) * quantization.scale.astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@given(data=st.data())
+def test_conv_3d_of_integers_is_conv_2d(dtype, data):
+    """LiteRT has floats only: the slices of a window in depth are channels of a plane."""
+    draw, rng = data.draw, data.draw(generators)
+    depth, step, channels, out = (draw(st.integers(1, 3)) for _ in range(4))
+    kernel = (depth, draw(st.integers(1, 3)), draw(st.integers(1, 3)), channels, out)
+    x, weights, bias, output = quantized_operands(draw, rng, dtype, (1, 5, 4, 5, channels), kernel, 4)
+    rows, activation = draw(st.integers(1, 2)), draw(draws.activations)
+    flat = weights.value.transpose(4, 1, 2, 0, 3).reshape(out, *kernel[1:3], depth * channels)
+    flat = Operand(flat, Quantization(weights.quantization.scale, 0, 0), True)
+    planes = []
+    for first in range(0, 5 - depth + 1, step):
+        plane = np.moveaxis(x.value[:, first : first + depth], 1, 3).reshape(1, 4, 5, depth * channels)
+        inputs = [Operand(plane, x.quantization), flat, bias]
+        planes += run_reference("CONV_2D", Conv2DAttributes(rows, activation=activation), inputs, [output])
+    attributes = Conv3DAttributes(step, rows, activation=activation)
+    expected = real(np.stack(planes, axis=1), output)
+    assert_agrees("CONV_3D", attributes, [x, weights, bias], expected, output, steps=0)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@given(data=st.data())
+def test_conv_3d_transpose_of_integers_is_transpose_conv(dtype, data):
+    """LiteRT has floats only: a kernel of depth 1 works on each plane."""
+    draw, rng = data.draw, data.draw(generators)
+    stride, channels, out = (draw(st.integers(1, 3)) for _ in range(3))
+    kernel = (1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), out, channels)
+    x, weights, bias, output = quantized_operands(draw, rng, dtype, (1, 3, 4, 3, channels), kernel, 3)
+    flat = Operand(weights.value[0].transpose(2, 0, 1, 3), Quantization(weights.quantization.scale, 0, 0), True)
+    size = [4 * stride, 3 * stride, out]
+    plane = Operand(np.array([1, *size], np.int32), None, True)
+    attributes = Conv2DAttributes(stride, stride, padding="SAME")
+    planes = []
+    for depth in range(3):
+        inputs = [plane, flat, Operand(x.value[:, depth], x.quantization), bias]
+        planes += run_reference("TRANSPOSE_CONV", attributes, inputs, [output])
+    volume = Operand(np.array([1, 3, *size], np.int32), None, True)
+    attributes = Conv3DAttributes(1, stride, stride, padding="SAME")
+    expected = real(np.stack(planes, axis=1), output)
+    assert_agrees("CONV_3D_TRANSPOSE", attributes, [volume, weights, x, bias], expected, output, steps=0)
 
 
 def test_conv_3d_int8_is_near_the_float_op(rng):

@@ -13,6 +13,7 @@ from converter.frontends.tensorflow.ops import (  # noqa: F401  (each registers 
     resizing,
     shapes,
     slices,
+    tensor_lists,
     values,
 )
 from converter.frontends.tensorflow.ops.reading import READERS

@@ -14,7 +14,7 @@ from schema import ops
 from schema.errors import UnsupportedError
 from schema.graph import Shape, Tensor
 
-Result = Union[Tensor, "Variable", Sequence[Tensor | None], None]
+Result = Union[Tensor, "Variable", "Reserved", Sequence[Tensor | None], None]
 READERS: dict[str, Callable[[Reading], Result]] = {}
 
 
@@ -46,13 +46,54 @@ class Variable:
         return self._tensor
 
 
+class Reserved:
+    """A list of tensors to which nothing is written yet.
+
+    length: a scalar. element: the shape of its elements, of which a loop that writes them may tell more.
+    """
+
+    def __init__(self, name: str, length: Tensor, element: Shape | None, dtype: np.dtype, builder: Builder):
+        self.name, self.length, self.element, self.dtype = name, length, element, dtype
+        self._builder = builder
+
+    @property
+    def shape(self) -> Shape | None:
+        """Of the tensor that holds all elements."""
+        count = self._builder.value(self.length)
+        return None if self.element is None else (None if count is None else int(count), *self.element)
+
+    def tensor(self, layer: str, like: Tensor | None = None) -> Tensor:
+        """Zeros. Sizes of an element that are unknown are those of `like`, or else 1, which broadcasts to what is
+        written.
+        """
+        builder, int32 = self._builder, np.dtype(np.int32)
+
+        def emit(op: str, *inputs: Tensor, **attributes: Any) -> Tensor:
+            kind = ops.get(op).Attributes
+            given = None if kind is None else kind(**attributes)
+            return builder.emit(op, inputs, given, layer, self.name)[0]
+
+        if self.element is None:
+            raise UnsupportedError("the shape of a list's elements is unknown")
+        one = builder.constant(np.array([1], np.int32), f"{self.name}/one")
+        length = emit("RESHAPE", emit("CAST", self.length, dtype=int32), one)
+        if like is not None and None in self.element:
+            element = emit("SHAPE", like, dtype=int32)
+        else:
+            element = builder.constant(np.array([size or 1 for size in self.element], np.int32), f"{self.name}/shape")
+        zero = builder.constant(np.zeros((), self.dtype), f"{self.name}/zero")
+        return emit("FILL", emit("CONCATENATION", length, element, axis=0), zero)
+
+
 class Reading:
     """One TensorFlow node, its inputs read already.
 
     name: the node's full name. layer: the Keras layer's name, which all nodes emitted here get.
     """
 
-    def __init__(self, builder: Builder, node: Any, name: str, layer: str, inputs: Sequence[Tensor | Variable]):
+    def __init__(
+        self, builder: Builder, node: Any, name: str, layer: str, inputs: Sequence[Tensor | Variable | Reserved]
+    ):
         self.builder, self.node, self.name, self.layer, self.inputs = builder, node, name, layer, inputs
 
     def __len__(self) -> int:
@@ -61,6 +102,8 @@ class Reading:
     def tensor(self, index: int) -> Tensor:
         """The input as a tensor; negative indices count from the end."""
         value = self.inputs[index]
+        if isinstance(value, Reserved):
+            return value.tensor(self.layer)
         if not isinstance(value, Tensor):
             raise UnsupportedError("a variable is used as a tensor")
         return value

@@ -8,6 +8,7 @@ import tensorflow as tf
 from converter.frontends.tensorflow import dtypes
 from converter.frontends.tensorflow.ops.reading import Reading, Result, Variable, reads
 from schema.errors import UnsupportedError
+from schema.graph import Tensor
 
 
 @reads("Const")
@@ -30,7 +31,7 @@ def constant(reading: Reading) -> Result:
 )
 def identity(reading: Reading) -> Result:
     value = reading.inputs[0]
-    return value if isinstance(value, Variable) else reading.tensor(0)
+    return reading.tensor(0) if isinstance(value, Tensor) else value
 
 
 @reads("IdentityN", "Print", "PrintV2")
@@ -49,7 +50,7 @@ def read_variable(reading: Reading) -> Result:
 @reads("ResourceGather")
 def gather_variable(reading: Reading) -> Result:
     variable, indices = reading.inputs
-    if not isinstance(variable, Variable) or isinstance(indices, Variable):
+    if not isinstance(variable, Variable) or not isinstance(indices, Tensor):
         raise UnsupportedError("the variable that is looked up in is unknown")
     batch_dims = reading.attribute("batch_dims") or 0
     return reading.emit("GATHER", variable.tensor(), indices, axis=batch_dims, batch_dims=batch_dims)
