@@ -46,8 +46,8 @@ def write(path: Path, heading: str, rows: Sequence[Any], engines: Sequence[str])
         "",
         f"Made by `python benchmarks/engine.py --write {path.name}`. {heading}.",
         "",
-        "Milliseconds of one call (medians), and in brackets xnn / engine: below 1, xnn is faster. The best peer is the "
-        "better one of LiteRT and OpenVINO.",
+        "Milliseconds of one call (medians), and in brackets xnn / engine: below 1, xnn is faster. The best peer is "
+        "the better one of LiteRT and OpenVINO.",
         "",
         f"![Ratios]({path.with_suffix('.svg').name})",
     ]

@@ -41,9 +41,7 @@ def _pad_before(rewriter: Rewriter, node: Node) -> tuple[Node, Node | None, np.n
     if expand is not None:
         pad = rewriter.producer(expand.inputs[0], "PAD", "PADV2")
     amounts = None if pad is None else value_of(pad.inputs[1])
-    if pad is None or amounts is None or not is_float(pad.outputs[0]):
-        return None
-    if pad.op == "PADV2" and uniform(pad.inputs[2]) != 0.0:
+    if pad is None or amounts is None or not _pads_zeros(pad):
         return None
     if expand is not None:
         axis = value_of(expand.inputs[1])
@@ -51,6 +49,17 @@ def _pad_before(rewriter: Rewriter, node: Node) -> tuple[Node, Node | None, np.n
             return None
         amounts = np.insert(amounts, int(axis.reshape(())) % (len(amounts) + 1), 0, axis=0)
     return pad, expand, amounts
+
+
+def _pads_zeros(pad: Node) -> bool:
+    """Whether what is put around are zeros: of int8, the number that stands for them."""
+    source, padded = pad.inputs[0], pad.outputs[0]
+    if is_float(padded):
+        return pad.op == "PAD" or uniform(pad.inputs[2]) == 0.0
+    if source is None or padded.dtype != np.int8 or padded.quantization is None:
+        return False
+    same = source.quantization == padded.quantization and not padded.quantization.per_channel
+    return same and (pad.op == "PAD" or uniform(pad.inputs[2]) == padded.quantization.zero_point[0])
 
 
 def _fuse(rewriter: Rewriter, node: Node, pad: Node, expand: Node | None, amounts: np.ndarray) -> bool:
@@ -81,5 +90,7 @@ def _fuse(rewriter: Rewriter, node: Node, pad: Node, expand: Node | None, amount
 
 def _pool_keeps(rewriter: Rewriter, node: Node, source: Tensor, pads: np.ndarray) -> bool:
     """Whether zeros around x never win over what a window holds of x, and every window holds some of it."""
+    if not is_float(source):
+        return False
     filters = np.array([node.attributes.filter_h, node.attributes.filter_w])
     return bool((pads < filters[:, None]).all()) and value_range(rewriter, source)[0] >= 0.0

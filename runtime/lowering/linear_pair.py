@@ -10,7 +10,8 @@ from schema import fixedpoint
 from schema.ops.attributes import activation_range
 
 SIGNS = {"ADD": 1, "SUB": -1}
-ROUNDING = 2.0**-12  # more than float32 arithmetic on numbers below 2**9 can be off
+LARGEST = 2.0**12
+ROUNDING = 2.0**-21  # more than the kernel's float32 arithmetic can be off, of the largest number in it
 WORTH = 2.0**-6  # with a larger margin too many results would have to be looked up
 
 
@@ -28,12 +29,13 @@ def find_linear(context: LoweringContext, table: np.ndarray) -> dict[str, float]
     offset = output[1] - a_factor * first[1] - b_factor * second[1]
     every = np.arange(-128, 128, dtype=np.float64)
     exact = a_factor * every[:, np.newaxis] + b_factor * every + offset
-    if np.abs(exact).max() > 2**9:
+    largest = np.abs(exact).max() + abs(offset)
+    if largest > LARGEST:
         return None
     low, high = fixedpoint.activation_bounds(*activation_range(context.attributes), context.outputs[0])
     rounded = np.rint(exact)
     differ = np.clip(rounded, low, high) != table
-    margin = ROUNDING + (0.5 - np.abs(exact - rounded))[differ].max(initial=0.0)
+    margin = ROUNDING * largest + (0.5 - np.abs(exact - rounded))[differ].max(initial=0.0)
     if margin > WORTH:
         return None
     factors = {"a_factor": a_factor, "b_factor": b_factor, "offset": offset, "margin": margin}

@@ -30,7 +30,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
     rows = math.prod(context.outputs[0].shape or ()) // windows.out
     channels = windows.out // groups
     panels = panel_count(channels, width)
-    source = _lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
+    source = lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
     tiles, gathered = source.pop("tiles"), source.pop("gathered")
     low, high = activation_range(context.attributes)
 
@@ -62,7 +62,10 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
 
 def pieces(runs: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Slots for a depth that is `runs` of (bytes from a row's address, numbers)."""
-    offsets, sizes, ends, depth = [], [], [], 0
+    offsets: list[int] = []
+    sizes: list[int] = []
+    ends: list[int] = []
+    depth = 0
     for offset, length in runs:
         for start in range(0, max(length, 1), PASS_DEPTH):
             size = min(PASS_DEPTH, length - start)
@@ -108,7 +111,7 @@ def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]
     }
 
 
-def _lines(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any] | None:
+def lines(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any] | None:
     """Rows of whole lines of an image, copied with their padding; None where lines are short."""
     s = windows.slots
     if windows.source != parameters.ROWS_OF_WINDOWS or windows.groups != 1 or s["kernel_d"] * s["in_d"] != 1:

@@ -39,7 +39,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     if factors is None:
         return None
     panels = panel_count(channels, WIDTH)
-    source = _lines(windows, rows, panels) or _rows(windows, rows, panels)
+    source = lines(windows, rows, panels) or _rows(windows, rows, panels)
     steps, step_bytes = source["steps"], source["step_bytes"]
     runs = source.pop("runs")
     weights = weights.reshape(windows.out, runs, -1)
@@ -99,7 +99,7 @@ def _rows(windows: Windows, rows: int, panels: int) -> dict[str, Any]:
     }
 
 
-def _lines(windows: Windows, rows: int, panels: int) -> dict[str, Any] | None:
+def lines(windows: Windows, rows: int, panels: int) -> dict[str, Any] | None:
     """Rows of the lines of an image; None where those would be too short for tiles."""
     s = windows.slots
     if windows.source != parameters.ROWS_OF_WINDOWS or windows.groups != 1 or s["kernel_d"] * s["in_d"] != 1:

@@ -52,6 +52,17 @@ def test_conv_2d(operands, channels, kernel, groups, at_end, rng):
     check(Node("CONV_2D", [input_, *constants], [y], attributes), {input_: x}, at_end)
 
 
+@pytest.mark.parametrize(
+    ("size", "channels", "kernel", "stride"),
+    [((9, 70), 3, (3, 3), 2), ((70, 70), 4, (3, 3), 2), ((12, 20), 16, (3, 3), 1), ((8, 33), 20, (1, 5), 1)],
+)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_conv_2d_of_long_lines(operands, size, channels, kernel, stride, padding, at_end, rng):
+    x, input_, constants, y = operands(rng, (1, *size, channels), (17, *kernel, channels), 17, True)
+    attributes = Conv2DAttributes(stride_h=stride, stride_w=stride, padding=padding)
+    check(Node("CONV_2D", [input_, *constants], [y], attributes), {input_: x}, at_end)
+
+
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_transpose_conv(operands, channels, at_end, rng):
     x, input_, constants, y = operands(rng, (1, 3, 4, channels), (17, 3, 2, channels), 17, True)

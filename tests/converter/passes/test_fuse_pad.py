@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from converter.passes import fuse_pad
+from schema import Graph, Node, Tensor, evaluate
+from schema.ops.attributes import Conv2DAttributes
 from tests.converter.passes.building import Building, names, rewritten
+from tests.support.operands import int8_operands
 
 
 def pad(b: Building, x, *amounts, value=None):
@@ -90,3 +93,33 @@ def test_near_misses():
         b("AVERAGE_POOL_2D", pad(b, positive, *around), filter_h=3, filter_w=3),  # zeros are counted
     )
     assert rewritten(graph, fuse_pad.run) == []
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_int8_around_a_convolution(depthwise, rng):
+    axis, shape = (3, (1, 3, 3, 4)) if depthwise else (0, (5, 3, 3, 4))
+    op = "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D"
+    x, input_, constants, y = int8_operands(rng, (1, 6, 7, 4), shape, shape[axis], True, axis)
+    padded = Tensor("padded", np.int8, None, input_.quantization)
+    around = Tensor.from_array("around", np.array([(0, 0), (1, 0), (2, 1), (0, 0)], np.int32))
+    nodes = [
+        Node("PAD", [input_, around], [padded]),
+        Node(op, [padded, *constants], [y], Conv2DAttributes()),
+    ]
+    graph = Graph(nodes, [input_], ["x"], [y], ["y"])
+    expected = evaluate.run(graph, [x])
+    assert len(fuse_pad.run(graph)) == 1
+    assert names(graph) == [op]
+    np.testing.assert_array_equal(evaluate.run(graph, [x])[0], expected[0])
+
+
+def test_int8_padded_with_another_number_stays(rng):
+    _, input_, constants, y = int8_operands(rng, (1, 6, 7, 4), (5, 3, 3, 4), 5, True)
+    padded = Tensor("padded", np.int8, None, input_.quantization)
+    around = Tensor.from_array("around", np.array([(0, 0), (1, 1), (1, 1), (0, 0)], np.int32))
+    zero = Tensor.from_array("zero", np.array(0, np.int8), input_.quantization)  # its zero point is 3
+    nodes = [
+        Node("PADV2", [input_, around, zero], [padded]),
+        Node("CONV_2D", [padded, *constants], [y], Conv2DAttributes()),
+    ]
+    assert fuse_pad.run(Graph(nodes, [input_], ["x"], [y], ["y"])) == []
