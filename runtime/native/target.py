@@ -1,4 +1,8 @@
-"""What machine code is generated for: triple, CPU name and CPU features as LLVM names them."""
+"""What machine code is generated for: triple, CPU name and CPU features as LLVM names them.
+
+Features decide, not names of CPUs: a virtual machine may offer less than the CPU it reports. Levels of them have names
+(`TIERS`); `XNN_ISA` asks for one below the best that the machine has.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,11 @@ import sys
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
+
+from schema.errors import InputError
+
+ISA_VARIABLE = "XNN_ISA"
+FEATURES_VARIABLE = "NUMBA_CPU_FEATURES"
 
 
 @dataclass(frozen=True)
@@ -29,17 +38,69 @@ class Target:
         return f"+{feature}" in self.features.split(",")
 
 
-def host_target() -> Target:
-    """The machine this process runs on.
+@dataclass(frozen=True)
+class Tier:
+    """A level of instruction sets.
 
-    `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` replace what LLVM detects, as they do in numba. Features are always
-    spelled out, because the name of a CPU alone promises more than a virtual machine may offer.
+    needs: features it is made of. kernels: where the kernel table looks, best first. above: beginnings of the names of
+    features of higher tiers. roots: those of them that all others build on, so that LLVM leaves all out that leaves
+    these out.
+    """
+
+    needs: tuple[str, ...]
+    kernels: tuple[str, ...]
+    above: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+
+
+_AVX512 = ("avx512f", "avx512bw", "avx512vl")
+_VNNI = (*_AVX512, "avx512vnni")
+
+# Best first. All compute the same int8 results.
+TIERS: dict[str, Tier] = {
+    "amx": Tier((*_VNNI, "amx-tile", "amx-int8"), ("amx", "avx512", "generic")),
+    "avx512vnni": Tier(_VNNI, ("avx512", "generic"), ("amx-",), ("amx-tile",)),
+    "avx512": Tier(
+        _AVX512,
+        ("avx512", "generic"),
+        ("amx-", "avx10.", "avx512vnni", "avxvnni"),
+        ("amx-tile", "avx512vnni", "avxvnni"),
+    ),
+    "avxvnni": Tier(("avx2", "fma", "avxvnni"), ("generic",), ("amx-", "avx10.", "avx512"), ("amx-tile", "avx512f")),
+    "avx2": Tier(
+        ("avx2", "fma"),
+        ("generic",),
+        ("amx-", "avx10.", "avx512", "avxvnni", "avxifma", "avxneconvert"),
+        ("amx-tile", "avx512f", "avxvnni", "avxifma", "avxneconvert"),
+    ),
+    "scalar": Tier((), ("generic",)),
+}
+
+
+@functools.cache
+def host_target() -> Target:
+    """The machine this process runs on, or less of it: looked at once, as kernels of one process must fit together.
+
+    `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` replace what LLVM detects, as they do in numba; `XNN_ISA` then leaves out
+    what is above a tier. Raises InputError for features or a tier that this machine lacks.
     """
     cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    features = os.environ.get("NUMBA_CPU_FEATURES")
+    features = os.environ.get(FEATURES_VARIABLE)
     if features is None:
         features = "" if cpu == "generic" else llvm.get_host_cpu_features().flatten()
-    return Target(_jit_triple(llvm.get_process_triple()), cpu, features)
+    else:
+        _check_features(features)
+    target = Target(_jit_triple(llvm.get_process_triple()), cpu, features)
+    wanted = os.environ.get(ISA_VARIABLE)
+    return lowered(target, wanted) if wanted else target
+
+
+def _check_features(features: str) -> None:
+    """Code with an instruction that the CPU lacks would end the process."""
+    present = llvm.get_host_cpu_features()
+    lacking = [f[1:] for f in features.split(",") if f.startswith("+") and present.get(f[1:]) is False]
+    if lacking:
+        raise InputError(f"{FEATURES_VARIABLE} asks for {', '.join(lacking)}, which this CPU lacks")
 
 
 def _jit_triple(triple: str) -> str:
@@ -61,13 +122,31 @@ def create_target_machine(target: Target) -> llvm.TargetMachine:
     )
 
 
+def available_tiers(target: Target) -> tuple[str, ...]:
+    """Names of the tiers whose code runs on `target`, best first; "scalar", which needs nothing, is the last."""
+    return tuple(
+        name
+        for name, tier in TIERS.items()
+        if all(map(target.has, tier.needs)) and (name != "amx" or tiles_permitted())
+    )
+
+
 def isa_tiers(target: Target) -> tuple[str, ...]:
     """Names under which the kernel table lists kernels that suit `target`, best first; "generic" suits all."""
-    if not all(target.has(feature) for feature in ("avx512f", "avx512bw", "avx512vl")):
-        return ("generic",)
-    if all(target.has(feature) for feature in ("amx-tile", "amx-int8", "avx512vnni")) and tiles_permitted():
-        return ("amx", "avx512", "generic")
-    return ("avx512", "generic")
+    return TIERS[available_tiers(target)[0]].kernels
+
+
+def lowered(target: Target, wanted: str) -> Target:
+    """`target` without the features above the tier `wanted`. Raises InputError for one that it has not."""
+    tiers = available_tiers(target)
+    if wanted not in tiers:
+        what = "which this machine lacks" if wanted in TIERS else "which is no tier of instruction sets"
+        raise InputError(f"{ISA_VARIABLE} asks for '{wanted}', {what}; this machine has {', '.join(tiers)}")
+    if wanted == "scalar":
+        return Target(target.triple, "generic", "")
+    tier = TIERS[wanted]
+    kept = [f for f in target.features.split(",") if not (tier.above and f[1:].startswith(tier.above))]
+    return Target(target.triple, target.cpu, ",".join([*kept, *(f"-{root}" for root in tier.roots)]))
 
 
 @functools.cache
