@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -41,6 +42,14 @@ class Op:
         raise NotImplementedError(cls.name)
 
     @classmethod
+    def macs(cls, attributes: Any, inputs: Types, outputs: Sequence[TensorType]) -> int:
+        """Multiply-accumulates of one run, all shapes being known; 0 for ops that are not sums of products.
+
+        Products with padding count, as they do where others count.
+        """
+        return 0
+
+    @classmethod
     def reference(
         cls, attributes: Any, arrays: Arrays, inputs: Types, outputs: Sequence[TensorType]
     ) -> list[np.ndarray]:
@@ -61,6 +70,11 @@ def run(
     if outputs and all(kind.is_static and 0 in (kind.shape or ()) for kind in outputs):
         return [np.empty([d or 0 for d in kind.shape or ()], kind.dtype) for kind in outputs]
     return op.reference(attributes, arrays, inputs, outputs)
+
+
+def element_count(kind: TensorType) -> int:
+    """How many elements a tensor of known shape has."""
+    return math.prod(dim or 0 for dim in kind.shape or ())
 
 
 def require(condition: bool, message: str) -> None:

@@ -13,7 +13,7 @@ from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops import linear
 from schema.ops.attributes import BatchMatMulAttributes
-from schema.ops.base import Op, require
+from schema.ops.base import Op, element_count, require
 from schema.ops.broadcasting import broadcast_shapes
 from schema.ops.dtypes import (
     FLOATS,
@@ -45,6 +45,10 @@ class BatchMatMul(Op):
         require(None in (k, depth) or k == depth, f"matrices {a} and {b} do not fit: {k} columns, {depth} rows")
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2]) or ()
         return [TensorType((*batch, m, n), a.dtype)]
+
+    @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return element_count(outputs[0]) * inputs[0].shape[-2 if attributes.adj_x else -1]
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

@@ -37,6 +37,10 @@ class Conv2D(Op):
         return [TensorType((batch, *windows.output_size(attributes, "hw", size, kernel), out), dtype)]
 
     @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return linear.macs(inputs[1], outputs[0])
+
+    @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         bias = arrays[2] if len(arrays) > 2 else None
         x = linear.centred(cls.name, "input", arrays[0], inputs[0])

@@ -9,7 +9,7 @@ import numpy as np
 from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
-from schema.ops.base import require
+from schema.ops.base import element_count, require
 from schema.ops.dtypes import (
     ACCUMULATORS,
     FLOATS,
@@ -44,6 +44,11 @@ def infer_bias(bias: TensorType | None, out: int | None) -> None:
         return
     require(bias.rank == 1, f"the bias is {bias}, not a vector")
     require(None in (out, bias.shape[0]) or bias.shape[0] == out, f"bias {bias} does not fit {out} output channels")
+
+
+def macs(weights: TensorType, pixels: TensorType) -> int:
+    """Multiply-accumulates where each element of `pixels` (..., channels) meets all weights of its channel."""
+    return element_count(pixels) * element_count(weights) // max((pixels.shape or (1,))[-1] or 1, 1)
 
 
 def centred(op: str, what: str, x: np.ndarray, tensor: TensorType) -> np.ndarray:

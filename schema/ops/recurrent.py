@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from schema.graph import TensorType
-from schema.ops.base import require
+from schema.ops.base import element_count, require
 from schema.ops.dtypes import FLOATS, require_dtype, require_same_dtype
 from schema.ops.operands import merge
 
@@ -59,6 +59,12 @@ def sequence_dims(x: TensorType, time_major: bool) -> tuple[int | None, int | No
     """(batch, time, features) of a sequence."""
     first, second, features = dims(x, 3, "sequences")
     return (second, first, features) if time_major else (first, second, features)
+
+
+def macs(x: TensorType, weights: Sequence[TensorType | None]) -> int:
+    """Multiply-accumulates of a sequence x, each of whose steps meets all `weights` once."""
+    first, second, _ = x.shape or (0, 0, 0)
+    return (first or 0) * (second or 0) * sum(element_count(w) for w in weights if w is not None)
 
 
 def sequence_shape(batch: int | None, time: int | None, features: int | None, time_major: bool):

@@ -17,7 +17,7 @@ from schema import fixedpoint
 from schema.graph import TensorType
 from schema.ops import recurrent
 from schema.ops.attributes import SVDFAttributes
-from schema.ops.base import Op, require
+from schema.ops.base import Op, element_count, require
 from schema.ops.dtypes import QUANTIZED, per_tensor, require_dtype
 
 INT8, INT16, INT32 = (np.dtype(name) for name in ("int8", "int16", "int32"))
@@ -62,6 +62,10 @@ class Svdf(Op):
         whole = recurrent.agree("state", whole, remembered)
         batch = recurrent.agree("batch", batch, before)
         return [TensorType((batch, units), dtype), TensorType((batch, whole), state_dtype)]
+
+    @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return inputs[0].shape[0] * (element_count(inputs[1]) + element_count(inputs[2]))
 
     @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):

@@ -55,6 +55,10 @@ class TransposedConvolution(Op):
         return [TensorType(given, dtype)]
 
     @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return linear.macs(inputs[1], inputs[2])
+
+    @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         shape = tuple(int(d) for d in arrays[0])
         bias = arrays[3] if len(arrays) > 3 else None

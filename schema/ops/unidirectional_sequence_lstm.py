@@ -88,6 +88,10 @@ class UnidirectionalSequenceLSTM(Op):
         return [TensorType(sequence, dtype), TensorType((batch, out), dtype), TensorType((batch, cells), cell_dtype)]
 
     @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return recurrent.macs(inputs[0], [*inputs[WEIGHTS:PEEPHOLES], complete(inputs)[PROJECTION]])
+
+    @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x = arrays[0]
         if x.dtype in QUANTIZED:

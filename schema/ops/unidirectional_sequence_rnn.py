@@ -36,6 +36,10 @@ class UnidirectionalSequenceRNN(Op):
         return [TensorType(sequence, dtype), TensorType((batch, units), dtype)]
 
     @classmethod
+    def macs(cls, attributes, inputs, outputs):
+        return recurrent.macs(inputs[0], inputs[1:3])
+
+    @classmethod
     def reference(cls, attributes, arrays, inputs, outputs):
         x, weights, again, bias, state = (*arrays, None)[:5]
         weights, again = weights.T.astype(np.float64), again.T.astype(np.float64)
