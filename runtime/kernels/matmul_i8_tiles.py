@@ -44,40 +44,46 @@ copy_lines = line_copier(1, plain_copy, fill_bytes)
 
 
 @inline
+def requantized(p, sums, factors, vector_bytes):
+    """I8x64 from two rows of sums: 32 channels of one in the even halves of lanes, of the other in the odd halves."""
+    return requantize_lanes(
+        p,
+        load(I32x16, sums),
+        load(I32x16, sums + LINE),
+        load(I32x16, sums + SUMS_ROW),
+        load(I32x16, sums + SUMS_ROW + LINE),
+        factors,
+        factors + vector_bytes,
+        factors,
+        factors + vector_bytes,
+    )
+
+
+@inline
 def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x, used, width):
     """`count` pairs of rows of sums to the output; gives where the next go.
 
     x: the first row's place in its line; rows from `used` to `width` of a line belong to no output.
     """
+    stride = p.output_stride
+    if used == width and channels >= WIDTH:
+        for _ in range(count):
+            value = requantized(p, sums, factors, vector_bytes)
+            store_even_halves(target, value)
+            store_odd_halves(target + stride, value)
+            sums += 2 * SUMS_ROW
+            target += 2 * stride
+        return sums, target, x
+    wanted = min(channels, int64(WIDTH))
     for _ in range(count):
-        value = requantize_lanes(
-            p,
-            load(I32x16, sums),
-            load(I32x16, sums + LINE),
-            load(I32x16, sums + SUMS_ROW),
-            load(I32x16, sums + SUMS_ROW + LINE),
-            factors,
-            factors + vector_bytes,
-            factors,
-            factors + vector_bytes,
-        )
-        if channels < WIDTH:
-            store_even_halves(sums, value)  # these sums are used up
-            store_odd_halves(sums + WIDTH, value)
-        if x < used:
-            if channels >= WIDTH:
-                store_even_halves(target, value)
-            else:
-                store_first(target, load(I8x32, sums), channels)
-            target += p.output_stride
-        x = x + 1 if x + 1 < width else int64(0)
-        if x < used:
-            if channels >= WIDTH:
-                store_odd_halves(target, value)
-            else:
-                store_first(target, load(I8x32, sums + WIDTH), channels)
-            target += p.output_stride
-        x = x + 1 if x + 1 < width else int64(0)
+        value = requantized(p, sums, factors, vector_bytes)
+        store_even_halves(sums, value)  # these sums are used up
+        store_odd_halves(sums + WIDTH, value)
+        for half in range(2):
+            if x < used:
+                store_first(target, load(I8x32, sums + WIDTH * half), wanted)
+                target += stride
+            x = x + 1 if x + 1 < width else int64(0)
         sums += 2 * SUMS_ROW
     return sums, target, x
 
