@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from runtime import control_flow
+from runtime import control_flow, fusion
 from runtime.kernels.table import lowering_for
 from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, aligned
 from runtime.memory_planner import Layout, plan_memory
@@ -67,6 +67,7 @@ class Part:
 
     node: Node
     kernel: str  # names of its kernels; "reference" or "graphs" for a host step
+    native: bool
     run: Callable[[int | None], object]
 
 
@@ -90,6 +91,7 @@ class Plan:
         self.inference = inference.infer(graph, input_shapes)
         static, self.tail = _split(graph, self.inference)
         computed = [node for node in static if any(t not in self.inference.values for t in node.outputs)]
+        computed = fusion.fuse(computed, self.inference, [*graph.outputs, *(t for n in self.tail for t in n.inputs)])
         needed_later = {t for node in self.tail for t in node.inputs if t is not None}
         self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
         layout = plan_memory(self.storage.requests())
@@ -212,13 +214,13 @@ class Plan:
         for step in self.steps:
             if isinstance(step, HostStep):
                 kernel = "reference" if step.calls is None else "graphs"
-                parts.append(Part(step.node, kernel, partial(self.run_step, step)))
+                parts.append(Part(step.node, kernel, False, partial(self.run_step, step)))
                 continue
             assert step.plan is not None
             first = 0
             for node, count in zip(step.nodes, step.counts, strict=True):
                 names = dict.fromkeys(c.symbol.removeprefix("xnn_") for c in step.calls[first : first + count])
-                parts.append(Part(node, " ".join(names), partial(step.plan.run, first=first, count=count)))
+                parts.append(Part(node, " ".join(names), True, partial(step.plan.run, first=first, count=count)))
                 first += count
         return parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import float32
+from numba import float32, int64
 
 from runtime.kernels.abi import f32, i64, inline, kernel, truncated_divide, view
 from runtime.kernels.matmul_f32 import LANES, LINE, panel_product
@@ -67,6 +67,7 @@ def batch_matmul_kernel(rows_at_once, vectors):
                 bias,
                 p.output + 4 * ((batch * p.rows + first) * columns + panel * width),
                 4 * columns,
+                int64(0),
                 channels,
                 -INFINITY,
                 INFINITY,

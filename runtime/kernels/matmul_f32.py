@@ -14,7 +14,7 @@ from runtime.kernels.matmul_parameters import (
     ROWS_TO_COPY,
 )
 from runtime.kernels.windows import plain_copy, window_gatherer
-from runtime.simd.tile import add_outer_product, clamp_tile, load_tile, store_tile
+from runtime.simd.tile import add_outer_product, add_tiles, clamp_tile, load_tile, store_tile
 from runtime.simd.vector import F32x16, prefetch, store, zero
 
 LANES = 16
@@ -40,6 +40,8 @@ copy_lines = line_copier(4, plain_copy, fill_zero)
 def panel_product(rows_at_once, vectors, used=None):
     """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, clamped, to the output.
 
+    residual: where to find what is added before that, for panels that are whole; 0 for nothing.
+
     The depth is summed up in passes, so that a pass's part of the panel stays in the first-level cache for all rows. A
     pass is some pieces: piece i is sizes[i] numbers, offsets[i] bytes from a row's address. buffer: two sets of sums,
     which are read from one and written to the other. used: how many of the panel's vectors are computed.
@@ -50,7 +52,7 @@ def panel_product(rows_at_once, vectors, used=None):
 
     def block(rows):
         @inline
-        def run(p, a, stride, b, first, end, sums, sums_stride, target, target_stride, last, low, high):
+        def run(p, a, stride, b, first, end, sums, sums_stride, target, target_stride, residual, last, low, high):
             acc = load_tile(F32x16, rows, columns, sums, sums_stride)
             for piece in range(first, end):
                 at = a + i64(p.piece_offsets)[piece]
@@ -62,6 +64,8 @@ def panel_product(rows_at_once, vectors, used=None):
                     at += 4
                     b += row_bytes
             if last:
+                if residual != 0:
+                    acc = add_tiles(acc, load_tile(F32x16, rows, columns, residual, p.residual_stride))
                 acc = clamp_tile(acc, low, high)
             store_tile(acc, target, target_stride)
 
@@ -70,7 +74,7 @@ def panel_product(rows_at_once, vectors, used=None):
     many_rows, few_rows, one_row = block(rows_at_once), block(few), block(1)
 
     @inline
-    def product(p, a, stride, count, b, bias, output, output_stride, channels, low, high, buffer):
+    def product(p, a, stride, count, b, bias, output, output_stride, residual, channels, low, high, buffer):
         sums, sums_stride, room = bias, int64(0), buffer
         whole = channels >= LANES * columns
         first = int64(0)
@@ -86,16 +90,25 @@ def panel_product(rows_at_once, vectors, used=None):
                     computed = int64(rows_at_once)
                     row = min(row, count - computed)
                     at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    many_rows(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                    many_rows(
+                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                    )
                 elif count >= few:
                     computed = int64(few)
                     row = min(row, count - computed)
                     at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    few_rows(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                    few_rows(
+                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                    )
                 else:
                     computed = int64(1)
                     at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    one_row(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                    one_row(
+                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                    )
                 if last and not whole:
                     for r in range(row, row + computed):
                         plain_copy(output + r * output_stride, room + row_bytes * r, 4 * channels)
@@ -154,7 +167,11 @@ def matmul_kernel(rows_at_once, vectors):
                 for segment in range(segments):
                     a = rows + segment * segment_bytes
                     row = first + segment * count
-                    output = p.output + row * p.output_stride + 4 * (group * channels + panel * width)
+                    column = 4 * (group * channels + panel * width)
+                    output = p.output + row * p.output_stride + column
+                    residual = int64(0)
+                    if p.residual != 0:
+                        residual = p.residual + row * p.residual_stride + column
                     if left > LANES or vectors == 1:
                         product(
                             p,
@@ -165,6 +182,7 @@ def matmul_kernel(rows_at_once, vectors):
                             bias,
                             output,
                             p.output_stride,
+                            residual,
                             left,
                             low,
                             high,
@@ -180,6 +198,7 @@ def matmul_kernel(rows_at_once, vectors):
                             bias,
                             output,
                             p.output_stride,
+                            residual,
                             left,
                             low,
                             high,

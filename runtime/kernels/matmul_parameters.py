@@ -66,6 +66,8 @@ MATMUL_F32 = ParameterBlock(
         *WINDOW_SLOTS,
         *_LINES,
         "padding",
+        "residual",  # what is added to the result, 0: nothing
+        "residual_stride",
         "gathered_stride",
         *_PIECES,
         "low",
@@ -127,7 +129,7 @@ _BATCHED = [
     "b_column",
 ]
 
-BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", [*_BATCHED, *_PIECES])
+BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", [*_BATCHED, *_PIECES, "residual_stride"])
 
 # One multiplier: `multipliers` and `shifts` repeat it for a whole panel.
 BATCH_MATMUL_I8 = ParameterBlock(

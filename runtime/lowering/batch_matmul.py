@@ -53,7 +53,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
     scratch = 4 * kernel.width * (sums + 1) + 4 * block
     scratch += item * round_up(depth, 4) * (kernel.width + block)
     if output.dtype == np.float32:
-        params |= pieces([(0, depth)])
+        params |= pieces([(0, depth)]) | {"residual_stride": 0}
         return [Call(kernel.family, kernel.symbol, BATCH_MATMUL_F32, params, tiles, scratch=scratch)]
     scaling = _requantization(context)
     if scaling is None:

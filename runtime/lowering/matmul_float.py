@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime import fusion
 from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import kernel_for
 from runtime.lowering.base import Call, LoweringContext
@@ -52,6 +53,8 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
         ),
         "bias": context.derived(("bias", width), bias),
         "padding": 0,
+        "residual": context.input(fusion.RESIDUAL) if fusion.has_residual(context.node) else 0,
+        "residual_stride": windows.out * 4,
         "low": low,
         "high": high,
         **source,

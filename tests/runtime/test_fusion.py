@@ -1,0 +1,70 @@
+"""A convolution and the addition after it as one kernel."""
+
+import numpy as np
+import pytest
+
+from runtime.plan import NativeStep
+from schema import Node, Tensor
+from schema.ops.attributes import ArithmeticAttributes, Conv2DAttributes
+from tests.support.engine import compare, graph_of, run
+from tests.support.operands import float_operands, int8_operands
+
+
+def block(rng, out=32, x_shape=(2, 9, 30, 8), make=float_operands, kernel=3, swap=False, activation="RELU", **fields):
+    """(nodes, inputs, output, arrays): CONV_2D, and ADD of another input."""
+    x, input_, constants, made = make(rng, x_shape, (out, kernel, kernel, x_shape[-1]), out, True)
+    other = Tensor("other", made.dtype, (*x_shape[:-1], out), made.quantization)
+    array = rng.normal(0, 30, other.shape).astype(other.dtype)
+    y = Tensor("sum", made.dtype, None, made.quantization)
+    operands = [other, made] if swap else [made, other]
+    nodes = [
+        Node("CONV_2D", [input_, *constants], [made], Conv2DAttributes(padding="SAME", **fields)),
+        Node("ADD", operands, [y], ArithmeticAttributes(activation=activation)),
+    ]
+    return nodes, [input_, other], y, [x, array]
+
+
+def kernels(nodes, inputs, outputs, arrays):
+    steps = run(graph_of(nodes, inputs, outputs), arrays)[1]
+    return [node.op for step in steps if isinstance(step, NativeStep) for node in step.nodes]
+
+
+@pytest.mark.parametrize("out", [16, 32, 48, 80])
+@pytest.mark.parametrize("x_shape", [(2, 9, 30, 8), (1, 7, 7, 300), (1, 1, 1, 64)])
+@pytest.mark.parametrize("swap", [False, True])
+def test_the_sum_is_the_kernels_result(out, x_shape, swap, rng):
+    nodes, inputs, y, arrays = block(rng, out, x_shape, swap=swap)
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+
+
+def test_both_operands_are_convolutions(rng):
+    nodes, inputs, y, arrays = block(rng)
+    x, input_, constants, made = float_operands(rng, (2, 9, 30, 16), (32, 1, 1, 16), 32, False)
+    shortcut = Node("CONV_2D", [input_, *constants], [made], Conv2DAttributes())
+    addition = Node("ADD", [nodes[0].outputs[0], made], [y], ArithmeticAttributes())
+    compare([nodes[0], shortcut, addition], [inputs[0], input_], [y], [arrays[0], x], rtol=1e-5)
+    assert kernels([nodes[0], shortcut, addition], [inputs[0], input_], [y], [arrays[0], x]) == ["CONV_2D", "CONV_2D"]
+
+
+def test_near_misses(rng):
+    def check(changed, outputs=None):
+        nodes, inputs, y, arrays = changed
+        outputs = [y] if outputs is None else outputs
+        compare(nodes, inputs, outputs, arrays, rtol=1e-5 if y.dtype == np.float32 else 0)
+        assert kernels(nodes, inputs, outputs, arrays) == ["CONV_2D", "ADD"]
+
+    check(block(rng, out=20))  # channels that are no whole vectors
+    check(_activated(rng))  # the sum is of activated numbers
+    check(block(rng, make=int8_operands))
+    changed = block(rng)
+    check(changed, [changed[2], changed[0][0].outputs[0]])  # the convolution's own result is wanted too
+    nodes, inputs, y, arrays = block(rng)
+    inputs[1].shape, arrays[1] = (1, 1, 32), arrays[1][0, :1, :1]  # broadcast
+    check((nodes, inputs, y, arrays))
+
+
+def _activated(rng):
+    nodes, inputs, y, arrays = block(rng)
+    nodes[0].attributes = Conv2DAttributes(padding="SAME", activation="RELU")
+    return nodes, inputs, y, arrays
