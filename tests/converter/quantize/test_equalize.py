@@ -168,8 +168,25 @@ def test_depthwise_with_a_multiplier_reads_and_writes(rng):
     spread_out(graph)
     assert found_paths(graph) == ["writer -> depthwise", "depthwise -> reader"]
     changed, planned = equalized(graph, x)
-    assert planned[0].gain > 10
+    assert planned[0].gain > 3
     assert_same_function(graph, changed, x)
+
+
+@pytest.mark.parametrize("reader", ["conv", "depthwise"])
+def test_small_channels_are_stretched_where_they_matter(reader, rng):
+    """They do where what reads them has large weights, itself or, behind a depthwise layer, the one after it."""
+    smallest = {}
+    for matter in (False, True):
+        between = [lambda b, y: b.depthwise(y, name="depthwise", activation="RELU")] if reader == "depthwise" else []
+        graph, x = chain(rng, *between, activation="RELU"), images(rng, 16, 8)
+        spread_out(graph)
+        if matter:
+            last = graph.nodes[-1].inputs[1]
+            last.set_constant(Constant(last.value / np.logspace(0, -3, 6, dtype=np.float32)))
+        _, (first, *_) = equalized(graph, x)
+        smallest[matter] = first.factors.min()
+    assert smallest[False] > 0.03
+    assert smallest[True] < 0.005
 
 
 def test_several_readers_share_the_factors(rng):
