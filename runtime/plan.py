@@ -126,6 +126,7 @@ class Plan:
                 [self.inference.value(t) for t in node.inputs],
                 self.requantization,
                 weights,
+                section.row_stride if (section := self.storage.sections.get(node.outputs[0])) else None,
             )
             lowering = lowering_for(node.op)
             calls = None if lowering is None else lowering(context)
@@ -149,9 +150,11 @@ class Plan:
         roots = list(self.storage.lives)
         self.arena = aligned(np.zeros(max(layout.total, 1), np.uint8))
         offsets = dict(zip(roots, layout.offsets, strict=True))
-        self._views = {t: self._view(t, offsets[root]) for t, root in self.storage.root.items()}
+        starts = {t: offsets[root] + self.storage.offset(t) for t, root in self.storage.root.items()}
+        self._views = {t: self._view(t, start) for t, start in starts.items()}
+        self._input_views = [self._views[tensor] for tensor in self.graph.inputs]
         base = self.arena.ctypes.data
-        places = {t: base + offsets[root] for t, root in self.storage.root.items()}
+        places = {t: base + start for t, start in starts.items()}
         families = dict.fromkeys(c.family for s in self.steps if isinstance(s, NativeStep) for c in s.calls)
         symbols = kernel_library().load(families)
         for step in self.steps:
@@ -166,6 +169,11 @@ class Plan:
 
     def _view(self, tensor: Tensor, offset: int) -> np.ndarray:
         kind = self.inference.types[tensor]
+        section = self.storage.sections.get(tensor)
+        if section is not None:
+            whole = self._view(section.whole, offset - section.offset)
+            first = section.offset // kind.dtype.itemsize
+            return whole[..., first : first + (kind.shape or ())[-1]]
         size = kind.dtype.itemsize * int(np.prod(kind.shape, dtype=np.int64))
         return self.arena[offset : offset + size].view(kind.dtype).reshape(kind.shape)
 
@@ -182,8 +190,8 @@ class Plan:
             return self.read_outputs(threads)
 
     def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
-        for tensor, array in zip(self.graph.inputs, arrays, strict=True):
-            self._views[tensor][...] = array
+        for view, array in zip(self._input_views, arrays, strict=True):
+            view[...] = array
 
     def run_step(self, step: NativeStep | HostStep, threads: int | None = None) -> None:
         if isinstance(step, HostStep):

@@ -1,4 +1,4 @@
-"""Products of two computed float32 matrices: the body of batch_matmul_f32_6x32 and batch_matmul_f32_6x16."""
+"""Products of two computed float32 matrices: the body of batch_matmul_f32_12x32 and batch_matmul_f32_6x16."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ def batch_matmul_kernel(rows_at_once, vectors):
     """A kernel over BATCH_MATMUL_F32."""
     product = panel_product(rows_at_once, vectors)
     width = LANES * vectors
-    buffer_bytes = rows_at_once * LINE * vectors
 
     @kernel
     def batch_matmul(params, begin, end, scratch):
         p = view(BATCH_MATMUL_F32, params)
         depth, columns = p.depth, p.columns
-        bias = scratch + buffer_bytes
+        bias = scratch + 2 * p.block * LINE * vectors
         packed = bias + 4 * width
         rows_room = packed + 4 * width * depth
         for n in range(width):
@@ -60,12 +59,12 @@ def batch_matmul_kernel(rows_at_once, vectors):
                 pack_rows(rows_room, rows, p.a_row, p.a_column, count, depth)
                 rows, stride = rows_room, 4 * depth
             product(
+                p,
                 rows,
                 stride,
                 count,
                 packed,
                 bias,
-                depth,
                 p.output + 4 * ((batch * p.rows + first) * columns + panel * width),
                 4 * columns,
                 channels,

@@ -19,6 +19,11 @@ _DEPTHWISE = [
 ]
 
 DEPTHWISE_F32 = ParameterBlock("DEPTHWISE_F32", [*_DEPTHWISE, "low", "high"], floats=["low", "high"])
+# Weights in blocks of 64 channels, in lane order: [kernel_w][quads of kernel_h][4 vectors][16 channels][4 taps].
+DEPTHWISE_QUADS_I8 = ParameterBlock(
+    "DEPTHWISE_QUADS_I8",
+    [*[slot for slot in _DEPTHWISE if slot != "bias"], "input_zero", "rule", "factors", "zero_point", "low", "high"],
+)
 DEPTHWISE_I8 = ParameterBlock(
     "DEPTHWISE_I8",
     [*_DEPTHWISE, "input_zero", "rule", "multipliers", "shifts", "zero_point", "low", "high"],

@@ -23,6 +23,12 @@ BINARY = ParameterBlock("BINARY", [*_WALK, "low", "high"], floats=["low", "high"
 # table: int8, output for each pair, at 256 * (a + 128) + (b + 128).
 BINARY_TABLE = ParameterBlock("BINARY_TABLE", [*_WALK, "table"])
 
+BINARY_LINEAR = ParameterBlock(
+    "BINARY_LINEAR",
+    [*_WALK, "table", "a_factor", "b_factor", "offset", "margin", "low", "high"],
+    floats=["a_factor", "b_factor", "offset", "margin", "low", "high"],
+)
+
 # A tile is `chunk` consecutive elements of `count`.
 UNARY = ParameterBlock("UNARY", ["input", "output", "count", "chunk", "alpha", "beta"], floats=["alpha", "beta"])
 

@@ -1,17 +1,25 @@
-"""float32 products: the body of the kernels of matmul_f32_6x32 and matmul_f32_6x16. Imports numba."""
+"""float32 products: the body of the kernels of matmul_f32_12x32 and matmul_f32_6x16. Imports numba."""
 
 from __future__ import annotations
 
 from numba import float32, int64
 
-from runtime.kernels.abi import f32, inline, kernel, truncated_divide, view
-from runtime.kernels.matmul_parameters import MATMUL_F32, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
+from runtime.kernels.abi import f32, i64, inline, kernel, truncated_divide, view
+from runtime.kernels.lines import line_copier
+from runtime.kernels.matmul_parameters import (
+    MATMUL_F32,
+    ROWS_IN_MEMORY,
+    ROWS_OF_LINES,
+    ROWS_OF_WINDOWS,
+    ROWS_TO_COPY,
+)
 from runtime.kernels.windows import plain_copy, window_gatherer
-from runtime.simd.tile import add_outer_product, row_tile, store_tile
-from runtime.simd.vector import F32x16, load, select, splat, store, zero
+from runtime.simd.tile import add_outer_product, clamp_tile, load_tile, store_tile
+from runtime.simd.vector import F32x16, prefetch, store, zero
 
 LANES = 16
 LINE = 64  # bytes of a vector
+AHEAD = 6144  # bytes
 
 
 @inline
@@ -26,53 +34,77 @@ def fill_zero(target, size, padding):
 
 
 gather_windows, gather_transposed_windows = window_gatherer(4, plain_copy, fill_zero)
+copy_lines = line_copier(4, plain_copy, fill_zero)
 
 
-@inline
-def clamp_row(source, target, channels, low, high):
-    """Write `channels` clamped float32 from a buffer of whole vectors; NaN stays NaN."""
-    while channels >= LANES:
-        value = load(F32x16, source)
-        value = select(value < splat(F32x16, low), splat(F32x16, low), value)
-        store(target, select(value > splat(F32x16, high), splat(F32x16, high), value))
-        source += LINE
-        target += LINE
-        channels -= LANES
-    for i in range(channels):
-        value = f32(source)[i]
-        value = low if value < low else value
-        f32(target)[i] = high if value > high else value
+def panel_product(rows_at_once, vectors, used=None):
+    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, clamped, to the output.
 
-
-def panel_product(rows_at_once, vectors):
-    """Device function: rows (`a`, `stride` bytes apart) times one panel, plus bias, clamped, to the output."""
+    The depth is summed up in passes, so that a pass's part of the panel stays in the first-level cache for all rows. A
+    pass is some pieces: piece i is sizes[i] numbers, offsets[i] bytes from a row's address. buffer: two sets of sums,
+    which are read from one and written to the other. used: how many of the panel's vectors are computed.
+    """
+    row_bytes = LINE * vectors
+    columns = used or vectors
+    few = rows_at_once // 2
 
     def block(rows):
         @inline
-        def run(a, stride, b, bias, depth, buffer):
-            acc = row_tile(F32x16, rows, vectors, bias)
-            for k in range(depth):
-                acc = add_outer_product(acc, a + 4 * k, stride, b + LINE * vectors * k)
-            store_tile(acc, buffer, LINE * vectors)
+        def run(p, a, stride, b, first, end, sums, sums_stride, target, target_stride, last, low, high):
+            acc = load_tile(F32x16, rows, columns, sums, sums_stride)
+            for piece in range(first, end):
+                at = a + i64(p.piece_offsets)[piece]
+                for _ in range(i64(p.piece_sizes)[piece]):
+                    # Hardware does not fetch ahead across pages, and new weights are far away.
+                    for line in range(columns):
+                        prefetch(b + AHEAD + LINE * line)
+                    acc = add_outer_product(acc, at, stride, b)
+                    at += 4
+                    b += row_bytes
+            if last:
+                acc = clamp_tile(acc, low, high)
+            store_tile(acc, target, target_stride)
 
         return run
 
-    full, single = block(rows_at_once), block(1)
+    many_rows, few_rows, one_row = block(rows_at_once), block(few), block(1)
 
     @inline
-    def product(a, stride, count, b, bias, depth, output, output_stride, channels, low, high, buffer):
-        row = int64(0)
-        while row < count:
-            if count >= rows_at_once:
-                row = min(row, count - rows_at_once)  # the last block may compute some rows once more
-                full(a + row * stride, stride, b, bias, depth, buffer)
-                computed = int64(rows_at_once)
-            else:
-                single(a + row * stride, stride, b, bias, depth, buffer)
-                computed = int64(1)
-            for i in range(computed):
-                clamp_row(buffer + LINE * vectors * i, output + (row + i) * output_stride, channels, low, high)
-            row += computed
+    def product(p, a, stride, count, b, bias, output, output_stride, channels, low, high, buffer):
+        sums, sums_stride, room = bias, int64(0), buffer
+        whole = channels >= LANES * columns
+        first = int64(0)
+        for i in range(p.passes):
+            end, last = i64(p.pass_ends)[i], i + 1 == p.passes
+            target, target_stride = room, int64(row_bytes)
+            if last and whole:
+                target, target_stride = output, output_stride
+            row = int64(0)
+            while row < count:
+                # The last rows may be computed once more.
+                if count - row > few and count >= rows_at_once:
+                    computed = int64(rows_at_once)
+                    row = min(row, count - computed)
+                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
+                    many_rows(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                elif count >= few:
+                    computed = int64(few)
+                    row = min(row, count - computed)
+                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
+                    few_rows(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                else:
+                    computed = int64(1)
+                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
+                    one_row(p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, last, low, high)
+                if last and not whole:
+                    for r in range(row, row + computed):
+                        plain_copy(output + r * output_stride, room + row_bytes * r, 4 * channels)
+                row += computed
+            sums, sums_stride = room, int64(row_bytes)
+            room = 2 * buffer + count * row_bytes - room  # the other set
+            for piece in range(first, end):
+                b += row_bytes * i64(p.piece_sizes)[piece]
+            first = end
 
     return product
 
@@ -80,15 +112,14 @@ def panel_product(rows_at_once, vectors):
 def matmul_kernel(rows_at_once, vectors):
     """A kernel over MATMUL_F32 that computes `rows_at_once` x 16 * `vectors` outputs in registers."""
     product = panel_product(rows_at_once, vectors)
+    narrow_product = panel_product(rows_at_once, vectors, 1)  # of what is left for the last panel
     width = LANES * vectors
-    buffer_bytes = rows_at_once * LINE * vectors
 
     @kernel
     def matmul(params, begin, end, scratch):
         p = view(MATMUL_F32, params)
         low, high = float32(p.low), float32(p.high)
         depth, channels, panels = p.depth, p.channels, p.panels
-        panel_bytes = 4 * width * depth
         for tile in range(begin, end):
             rest = truncated_divide(tile, p.panel_tiles)
             first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
@@ -96,29 +127,64 @@ def matmul_kernel(rows_at_once, vectors):
             group = rest - block * p.groups
             first = block * p.block
             count = min(p.block, p.rows - first)
-            rows, stride = scratch + buffer_bytes, 4 * depth
+            rows, stride = scratch + 2 * p.block * LINE * vectors, p.gathered_stride
+            segments, segment_bytes = int64(1), int64(0)
             if p.source == ROWS_IN_MEMORY:
-                rows, stride = p.input + first * p.row_stride + group * stride, p.row_stride
+                rows, stride = p.input + first * p.row_stride + group * 4 * depth, p.row_stride
+            elif p.source == ROWS_TO_COPY:
+                for i in range(count):
+                    source = p.input + (first + i) * p.row_stride + group * 4 * depth
+                    plain_copy(rows + i * stride, source, 4 * depth)
+            elif p.source == ROWS_OF_LINES:
+                batch = truncated_divide(block, p.line_blocks)
+                line = (block - batch * p.line_blocks) * p.lines
+                line = min(line, p.out_h - p.lines)  # the last block may compute some lines once more
+                first, count = (batch * p.out_h + line) * p.out_w, p.out_w
+                image = p.input + 4 * batch * p.in_h * p.in_w * p.in_c
+                copy_lines(p, rows, image, line * p.stride_h - p.pad_h, p.lines_in)
+                stride, segments, segment_bytes = p.row_stride, p.lines, p.stride_h * p.line_bytes
             elif p.source == ROWS_OF_WINDOWS:
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:
                 gather_transposed_windows(p, rows, stride, group, first, count, 0)
             for panel in range(first_panel, min(first_panel + p.tile_panels, panels)):
                 index = group * panels + panel
-                product(
-                    rows,
-                    stride,
-                    count,
-                    p.weights + index * panel_bytes,
-                    p.bias + index * 4 * width,
-                    depth,
-                    p.output + first * p.output_stride + 4 * (group * channels + panel * width),
-                    p.output_stride,
-                    min(int64(width), channels - panel * width),
-                    low,
-                    high,
-                    scratch,
-                )
+                weights, bias = p.weights + index * 4 * width * depth, p.bias + index * 4 * width
+                left = min(int64(width), channels - panel * width)
+                for segment in range(segments):
+                    a = rows + segment * segment_bytes
+                    row = first + segment * count
+                    output = p.output + row * p.output_stride + 4 * (group * channels + panel * width)
+                    if left > LANES or vectors == 1:
+                        product(
+                            p,
+                            a,
+                            stride,
+                            count,
+                            weights,
+                            bias,
+                            output,
+                            p.output_stride,
+                            left,
+                            low,
+                            high,
+                            scratch,
+                        )
+                    else:
+                        narrow_product(
+                            p,
+                            a,
+                            stride,
+                            count,
+                            weights,
+                            bias,
+                            output,
+                            p.output_stride,
+                            left,
+                            low,
+                            high,
+                            scratch,
+                        )
         return 0
 
     return matmul

@@ -12,7 +12,7 @@ from runtime.kernels.abi import i8, i32, inline, kernel, truncated_divide, u8, v
 from runtime.kernels.epilogue_i8 import requantize_channels
 from runtime.kernels.matmul_parameters import MATMUL_I8, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
 from runtime.kernels.windows import window_gatherer
-from runtime.simd.tile import add_outer_dot_u8_s8, row_tile, store_tile
+from runtime.simd.tile import add_outer_dot_u8_s8, add_tiles, row_tile, store_tile, zero_tile
 from runtime.simd.vector import I8x16, I8x64, I32x16, load, splat, store
 
 LANES = 16
@@ -78,7 +78,26 @@ def panel_product(rows_at_once, vectors):
 
         return run
 
-    full, single = block(rows_at_once), block(1)
+    full = block(rows_at_once)
+
+    @inline
+    def single(a, stride, b, bias, quads, buffer):
+        # Four sums at a time: one alone would wait for itself.
+        acc = row_tile(I32x16, 1, vectors, bias)
+        acc_1 = acc_2 = acc_3 = zero_tile(I32x16, 1, vectors)
+        fours = quads >> 2
+        for _ in range(fours):
+            acc = add_outer_dot_u8_s8(acc, a, stride, b)
+            acc_1 = add_outer_dot_u8_s8(acc_1, a + 4, stride, b + row_bytes)
+            acc_2 = add_outer_dot_u8_s8(acc_2, a + 8, stride, b + 2 * row_bytes)
+            acc_3 = add_outer_dot_u8_s8(acc_3, a + 12, stride, b + 3 * row_bytes)
+            a += 16
+            b += 4 * row_bytes
+        for _ in range(quads - 4 * fours):
+            acc = add_outer_dot_u8_s8(acc, a, stride, b)
+            a += 4
+            b += row_bytes
+        store_tile(add_tiles(add_tiles(acc, acc_1), add_tiles(acc_2, acc_3)), buffer, row_bytes)
 
     @inline
     def product(p, a, stride, count, b, bias, row_terms, channel, quads, output, output_stride, channels, buffer):

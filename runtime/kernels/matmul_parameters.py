@@ -11,6 +11,8 @@ from runtime.kernels.parameters import ParameterBlock
 ROWS_IN_MEMORY = 0  # `row_stride` bytes apart, from `input` on
 ROWS_OF_WINDOWS = 1  # the windows of a convolution
 ROWS_OF_TRANSPOSED_WINDOWS = 2  # of a transposed one: what an output pixel receives
+ROWS_TO_COPY = 3  # as ROWS_IN_MEMORY, but not of a size that can be read there
+ROWS_OF_LINES = 4  # the windows of a convolution, read from whole lines of the input
 
 # How int8 kernels requantize, and what `multipliers` holds per channel (see runtime/kernels/requantize.py).
 TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
@@ -46,13 +48,63 @@ WINDOW_SLOTS = [
     *[f"pad_{axis}" for axis in "dhw"],  # before the first pixel
 ]
 
-MATMUL_F32 = ParameterBlock("MATMUL_F32", [*_PRODUCT, *WINDOW_SLOTS, "low", "high"], floats=["low", "high"])
+# ROWS_OF_LINES: a block is `lines` lines of output, from lines of `line_bytes` of input.
+_LINES = [
+    "lines",
+    "lines_in",  # of input that those need
+    "line_blocks",  # of an image
+    "line_bytes",
+]
+
+# The depth is summed up in `passes` over pieces, see runtime.kernels.matmul_f32: int64 arrays.
+_PIECES = ["passes", "pass_ends", "piece_offsets", "piece_sizes"]
+
+MATMUL_F32 = ParameterBlock(
+    "MATMUL_F32",
+    [
+        *_PRODUCT,
+        *WINDOW_SLOTS,
+        *_LINES,
+        "padding",
+        "gathered_stride",
+        *_PIECES,
+        "low",
+        "high",
+    ],
+    floats=["low", "high"],
+)
 
 # Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
 # input's zero point add.
 MATMUL_I8 = ParameterBlock(
     "MATMUL_I8",
     [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
+)
+
+# Products by AMX tiles. A row is `steps` times `step_bytes` long, a multiple of 4 up to 64. Panels of 32 channels, in
+# lane order, are packed as [step][2 tiles][step_bytes / 4][16 channels][4].
+MATMUL_TILES_I8 = ParameterBlock(
+    "MATMUL_TILES_I8",
+    [
+        *[slot for slot in _PRODUCT if slot not in ("bias", "depth")],
+        *WINDOW_SLOTS,
+        "padding",
+        "rule",
+        "factors",  # see runtime.lowering.lane_factors
+        "zero_point",
+        "low",
+        "high",
+        "steps",
+        "step_bytes",
+        "step_offsets",  # int64 array: from a row's address to what each step reads
+        "pairs_per_step",  # of the 16 pairs of rows that are requantized during the next product
+        *_LINES,
+        "line_rows",  # rows from one line to the next
+        "segments",  # runs of rows in a block: 1, on over all lines, or one for each line
+        "segment_rows",
+        "copied",  # whether lines are copied, with their padding
+        "tile_configuration",
+    ],
 )
 
 # out[batch] = a[batch] @ b[batch], with matrices of any strides. A tile is `block` rows of one batch times one panel of
@@ -75,7 +127,7 @@ _BATCHED = [
     "b_column",
 ]
 
-BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", _BATCHED)
+BATCH_MATMUL_F32 = ParameterBlock("BATCH_MATMUL_F32", [*_BATCHED, *_PIECES])
 
 # One multiplier: `multipliers` and `shifts` repeat it for a whole panel.
 BATCH_MATMUL_I8 = ParameterBlock(

@@ -11,12 +11,8 @@ from runtime.kernels.pooling_parameters import POOL
 LANES = 16
 
 
-def pool_kernel(item_size, start, combine, finish):
-    """A kernel over POOL for elements of `item_size` bytes, 16 channels at a time.
-
-    start() -> accumulators; combine(acc, address, count) takes in `count` channels of one pixel; finish(p, acc, taps,
-    target, count) writes what `taps` pixels gave.
-    """
+def channels_pooled(item_size, start, combine, finish):
+    """Device function: the channels of one vector, for a row of outputs. See `pool_kernel`."""
 
     @inline
     def pool_channels(p, planes, z_first, z_end, y_first, y_end, target, count):
@@ -34,6 +30,20 @@ def pool_kernel(item_size, start, combine, finish):
             taps = (z_end - z_first) * (y_end - y_first) * (x_end - x_first)
             finish(p, acc, taps, target + x * pixel, count)
 
+    return pool_channels
+
+
+def pool_kernel(item_size, start, combine, finish, wide_lanes=0, wide=None):
+    """A kernel over POOL for elements of `item_size` bytes, 16 channels at a time.
+
+    start() -> accumulators; combine(acc, address, count) takes in `count` channels of one pixel; finish(p, acc, taps,
+    target, count) writes what `taps` pixels gave. wide: the same three for `wide_lanes` channels at a time, which take
+    those that they can.
+    """
+    pool_channels = channels_pooled(item_size, start, combine, finish)
+    pool_wide = channels_pooled(item_size, *(wide or (start, combine, finish)))
+    step = wide_lanes or LANES
+
     @kernel
     def pool(params, begin, end, scratch):
         p = view(POOL, params)
@@ -47,8 +57,12 @@ def pool_kernel(item_size, start, combine, finish):
             y_first, y_end = first_tap(start_y, 1), end_of_taps(start_y, 1, p.in_h, p.kernel_h)
             planes = p.input + ((batch * p.in_d + start_z) * p.in_h + start_y) * p.in_w * pixel
             target = p.output + tile * p.out_w * pixel
+            wide = truncated_divide(p.channels, step) * step
+            for channel in range(0, wide, step):
+                at = channel * item_size
+                pool_wide(p, planes + at, z_first, z_end, y_first, y_end, target + at, int64(step))
             whole = p.channels & -LANES
-            for channel in range(0, whole, LANES):
+            for channel in range(wide, whole, LANES):
                 at = channel * item_size
                 pool_channels(p, planes + at, z_first, z_end, y_first, y_end, target + at, int64(LANES))
             if whole < p.channels:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numba import float32
+from numba import float32, int64
 
 from runtime.kernels.abi import inline
 from runtime.kernels.pooling import LANES, pool_kernel
 from runtime.simd.vector import F32x16, F64x16, convert, load, load_first, select, splat, store, store_first, zero
 
+LINE = 64  # bytes of a vector
 LOWEST = float32(-float("inf"))
 
 
@@ -59,5 +60,31 @@ def write_mean(p, acc, taps, target, count):
     write(p, convert(F32x16, acc / splat(F64x16, taps)), target, count)
 
 
-max_pool_f32 = pool_kernel(4, lowest, larger, write_largest)
+@inline
+def lowest_wide():
+    return lowest(), lowest(), lowest(), lowest()
+
+
+@inline
+def larger_wide(acc, address, count):
+    # Four at a time: each comparison waits for the one before it.
+    a, b, c, d = acc
+    return (
+        larger(a, address, int64(LANES)),
+        larger(b, address + LINE, int64(LANES)),
+        larger(c, address + 2 * LINE, int64(LANES)),
+        larger(d, address + 3 * LINE, int64(LANES)),
+    )
+
+
+@inline
+def write_largest_wide(p, acc, taps, target, count):
+    a, b, c, d = acc
+    write(p, a, target, int64(LANES))
+    write(p, b, target + LINE, int64(LANES))
+    write(p, c, target + 2 * LINE, int64(LANES))
+    write(p, d, target + 3 * LINE, int64(LANES))
+
+
+max_pool_f32 = pool_kernel(4, lowest, larger, write_largest, 64, (lowest_wide, larger_wide, write_largest_wide))
 average_pool_f32 = pool_kernel(4, no_sum, add, write_mean)

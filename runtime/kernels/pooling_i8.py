@@ -9,6 +9,7 @@ from runtime.kernels.pooling import LANES, pool_kernel
 from runtime.simd.vector import (
     F64x16,
     I8x16,
+    I8x64,
     I32x16,
     convert,
     load,
@@ -71,5 +72,23 @@ def write_mean(p, acc, taps, target, count):
     write(p, convert(I32x16, convert(F64x16, shifted) / splat(F64x16, taps)), target, count)
 
 
-max_pool_i8 = pool_kernel(1, lowest, larger, write_largest)
+@inline
+def lowest_wide():
+    return splat(I8x64, -128)
+
+
+@inline
+def larger_wide(acc, address, count):
+    x = load(I8x64, address)
+    return select(acc > x, acc, x)
+
+
+@inline
+def write_largest_wide(p, acc, taps, target, count):
+    low, high = splat(I8x64, int32(p.low)), splat(I8x64, int32(p.high))
+    acc = select(acc < low, low, acc)
+    store(target, select(acc > high, high, acc))
+
+
+max_pool_i8 = pool_kernel(1, lowest, larger, write_largest, 64, (lowest_wide, larger_wide, write_largest_wide))
 average_pool_i8 = pool_kernel(1, no_sum, add, write_mean)

@@ -75,11 +75,16 @@ def _product(name: str, rows: int, width: int) -> Kernel:
 
 # (what it computes, dtype, ISA) -> kernel
 KERNELS: dict[tuple[str, str, str], Kernel] = {
-    ("matmul", "float32", "avx512"): _product("matmul_f32", 6, 32),
+    ("matmul", "float32", "avx512"): _product("matmul_f32", 12, 32),
     ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
+    ("matmul_tiles", "int8", "amx"): Kernel("runtime.kernels.matmul_i8_tiles", "xnn_matmul_i8_tiles", 32, 32),
+    ("depthwise_3x3", "float32", "avx512"): Kernel("runtime.kernels.depthwise_f32_3x3", "xnn_depthwise_f32_3x3", 1, 16),
+    ("depthwise_quads", "int8", "avx512"): Kernel(
+        "runtime.kernels.depthwise_i8_quads", "xnn_depthwise_i8_quads", 1, 64
+    ),
     ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
-    ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 6, 32),
+    ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 12, 32),
     ("batch_matmul", "float32", "generic"): _product("batch_matmul_f32", 6, 16),
     ("batch_matmul", "int8", "avx512"): _product("batch_matmul_i8", 6, 32),
     ("batch_matmul", "int8", "generic"): _product("batch_matmul_i8", 6, 16),
@@ -87,10 +92,18 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
 
 
 @functools.cache
-def kernel_for(kind: str, dtype: str) -> Kernel:
-    """The best kernel that this machine can run."""
+def find_kernel(kind: str, dtype: str) -> Kernel | None:
+    """The best kernel that this machine can run, None where it has none."""
     for isa in isa_tiers(host_target()):
         kernel = KERNELS.get((kind, dtype, isa))
         if kernel is not None:
             return kernel
-    raise KeyError(f"no kernel for {kind} of {dtype}")
+    return None
+
+
+def kernel_for(kind: str, dtype: str) -> Kernel:
+    """As `find_kernel`, of a kind that every machine can run."""
+    kernel = find_kernel(kind, dtype)
+    if kernel is None:
+        raise KeyError(f"no kernel for {kind} of {dtype}")
+    return kernel

@@ -62,7 +62,10 @@ class PackedWeights:
 
 @dataclass(frozen=True)
 class LoweringContext:
-    """A node whose shapes are all known. Types are static; a constant operand has no Address but an array."""
+    """A node whose shapes are all known. Types are static; a constant operand has no Address but an array.
+
+    row_stride: bytes between rows of the output, for ops in runtime.storage.STRIDED_OPS; None: one follows another.
+    """
 
     node: Node
     inputs: Sequence[TensorType | None]
@@ -70,6 +73,7 @@ class LoweringContext:
     values: Sequence[np.ndarray | None]  # of constants and of folded shape arithmetic
     requantization: str
     weights: PackedWeights
+    row_stride: int | None = None
 
     @property
     def attributes(self) -> Any:

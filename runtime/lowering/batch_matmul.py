@@ -10,6 +10,7 @@ import numpy as np
 from runtime.kernels.matmul_parameters import BATCH_MATMUL_F32, BATCH_MATMUL_I8, FP32_ROUND_EVEN, TFLITE_DOUBLE
 from runtime.kernels.table import kernel_for
 from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering.matmul_float import pieces
 from runtime.lowering.panels import panel_count, round_up
 from runtime.lowering.requantization import Requantization, per_tensor
 
@@ -48,9 +49,11 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "b_column": b_steps[1 - context.attributes.adj_y],
     }
     tiles = math.prod(batch) * panels * row_blocks
-    scratch = 4 * kernel.width * (kernel.rows + 1) + 4 * block
+    sums = 2 * block if output.dtype == np.float32 else kernel.rows
+    scratch = 4 * kernel.width * (sums + 1) + 4 * block
     scratch += item * round_up(depth, 4) * (kernel.width + block)
     if output.dtype == np.float32:
+        params |= pieces([(0, depth)])
         return [Call(kernel.family, kernel.symbol, BATCH_MATMUL_F32, params, tiles, scratch=scratch)]
     scaling = _requantization(context)
     if scaling is None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8
+from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8, DEPTHWISE_QUADS_I8
+from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
-from runtime.lowering.panels import round_up
-from runtime.lowering.requantization import requantization
+from runtime.lowering.lane_factors import in_lane_order, lane_factors
+from runtime.lowering.panels import panel_count, round_up
+from runtime.lowering.requantization import Requantization, requantization
 from schema.ops.attributes import activation_range
 from schema.ops.windows import along, pad_amounts
 
 LANES = 16
+QUAD_VECTORS = 4
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -37,32 +41,75 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "multiplier": channels // in_channels,
         "out_h": height,
         "out_w": width,
-        "weights": context.packed("depthwise", lambda: _padded(weights[0])),
         **{f"in_{axis}": n for axis, n in zip("hw", size, strict=True)},
         **{f"kernel_{axis}": n for axis, n in zip("hw", taps, strict=True)},
         **{f"stride_{axis}": n for axis, n in zip("hw", strides, strict=True)},
         **{f"dilation_{axis}": n for axis, n in zip("hw", dilations, strict=True)},
         **{f"pad_{axis}": before for axis, (before, _) in zip("hw", pads, strict=True)},
     }
+    grain = max(1, min(4, (1 << 15) // (width * channels * math.prod(taps))))
     terms = np.zeros(channels, np.float32 if is_float else np.int32) if bias is None else bias
-    params["bias"] = context.derived("bias", lambda: _padded(terms))
     if is_float:
         params["low"], params["high"] = activation_range(context.attributes)
         family, block = "depthwise_f32", DEPTHWISE_F32
+        narrow = taps == (3, 3) and dilations[1] == 1 and strides[1] <= 2 and channels == in_channels
+        if narrow and find_kernel("depthwise_3x3", "float32"):
+            family = "depthwise_f32_3x3"
     else:
         scaling = requantization(context, 0, 1, channels)
         if scaling is None:
             return None
+        if channels == in_channels:
+            call = _quads(context, params, scaling, terms, grain)
+            if call is not None:
+                return [call]
         params |= scaling.parameters() | {
             "input_zero": scaling.input_zero,
             "multipliers": context.derived("multipliers", lambda: _padded(scaling.factors()[0])),
             "shifts": context.derived("shifts", lambda: _padded(scaling.factors()[1])),
         }
         family, block = "depthwise_i8", DEPTHWISE_I8
-    repeated = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else 0
-    work = width * channels * math.prod(taps)
-    grain = max(1, min(4, (1 << 15) // work))
-    return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, repeated)]
+    params["bias"] = context.derived("bias", lambda: _padded(terms))
+    params["weights"] = context.packed("depthwise", lambda: _padded(weights[0]))
+    scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else 64
+    return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, scratch)]
+
+
+def _quads(
+    context: LoweringContext, params: dict[str, Any], scaling: Requantization, bias: np.ndarray, grain: int
+) -> Call | None:
+    """The kernel for dot product instructions; None where the machine or these numbers do not suit it."""
+    kernel, weights = find_kernel("depthwise_quads", "int8"), context.constant(1)
+    if kernel is None or weights is None:
+        return None
+    weights = weights[0].astype(np.int64)
+    # Taps are x + 128, so that sum w * (x - zero) = sum w * (x + 128) - (128 + zero) * sum w.
+    bias = bias.astype(np.int64) - (128 + scaling.input_zero) * weights.sum(axis=(0, 1))
+    products = 255 * np.abs(weights).sum(axis=(0, 1))
+    factors = lane_factors(scaling, bias, products, QUAD_VECTORS)
+    if factors is None:
+        return None
+
+    def pack() -> np.ndarray:
+        taps_h, taps_w, channels = weights.shape
+        blocks = panel_count(channels, kernel.width)
+        padded = np.zeros((round_up(taps_h, 4), taps_w, blocks * kernel.width), np.int8)
+        padded[:taps_h, :, :channels] = weights
+        parts = in_lane_order(padded, QUAD_VECTORS).reshape(
+            -1, 4, taps_w, padded.shape[2] // kernel.width, kernel.width
+        )
+        return np.ascontiguousarray(parts.transpose(3, 2, 0, 4, 1))
+
+    params = params | {
+        "weights": context.packed("quads", pack),
+        "factors": context.derived("quads factors", lambda: factors),
+        "input_zero": scaling.input_zero,
+        **scaling.parameters(),
+    }
+    columns = (params["out_w"] - 1) * params["stride_w"] + (params["kernel_w"] - 1) * params["dilation_w"] + 1
+    scratch = 64 + columns * round_up(params["kernel_h"], 4) * kernel.width
+    tiles = math.prod((context.outputs[0].shape or ())[:2])
+    return Call(kernel.family, kernel.symbol, DEPTHWISE_QUADS_I8, params, tiles, grain, scratch)
 
 
 def _padded(values: np.ndarray) -> np.ndarray:

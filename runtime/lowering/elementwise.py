@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.elementwise_parameters import BINARY, BINARY_TABLE
+from runtime.kernels.elementwise_parameters import BINARY, BINARY_LINEAR, BINARY_TABLE
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK, Broadcast, broadcast
+from runtime.lowering.linear_pair import find_linear
 from schema import ops
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
 
 FLOAT = "runtime.kernels.elementwise"
 LOOKUP = "runtime.kernels.lookup"
+LINEAR = "runtime.kernels.linear_pair"
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -29,6 +31,10 @@ def lower(context: LoweringContext) -> list[Call] | None:
         return [Call(FLOAT, f"xnn_{context.node.op.lower()}_f32", BINARY, params, walk.rows * walk.chunks)]
     if dtypes == {np.dtype(np.int8)}:
         params = _operands(context, walk) | {"table": context.derived("pairs", lambda: _pairs(context))}
+        linear = find_linear(context, params["table"])
+        if linear is not None:
+            block, params = BINARY_LINEAR, params | linear
+            return [Call(LINEAR, "xnn_linear_pair_i8", block, params, walk.rows * walk.chunks)]
         return [Call(LOOKUP, "xnn_lookup_pair_i8", BINARY_TABLE, params, walk.rows * walk.chunks)]
     return None
 

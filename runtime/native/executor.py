@@ -99,7 +99,13 @@ class NativePlan:
         with self._lock:
             if workers == 1:
                 block = self._alone
-                self._walk(block, first, count, None, 0)
+                if first == 0 and count is None:  # small nets are run so often that Python's share counts
+                    if self._walk_alone(block.address, 0, 0, 0) == 0:
+                        return -1
+                else:
+                    block = RunBlock()
+                    self._prepare(block)
+                    self._walk(block, first, count, None, 0)
             else:
                 pool = worker_pool()
                 pool.ensure(workers - 1)
@@ -109,6 +115,7 @@ class NativePlan:
                 self._walk(block, first, count, pool, workers - 1)
                 pool.return_block(block)
             failure, after = block[layout.RUN_FAILURE], block[layout.RUN_NEXT]
+            block[layout.RUN_FAILURE] = 0
         if failure:
             self._raise(failure)
         return after
@@ -136,6 +143,8 @@ class NativePlan:
         block[layout.RUN_SCRATCH_STRIDE] = self._scratch_stride
         block[layout.RUN_YIELD] = self._system.yield_processor
         block[layout.RUN_SPINS] = SPINS_BEFORE_YIELD
+        block[layout.RUN_FIRST] = 0
+        block[layout.RUN_LIMIT] = -1
 
     def _raise(self, failure: int) -> None:
         index, status = (failure >> 32) - 1, failure & 0xFFFFFFFF

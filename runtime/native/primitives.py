@@ -8,12 +8,14 @@ instruction that it may lack is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from runtime.native.target import Target
 
 PAUSE = "xnn_target_pause"
 DOT_U8_S8 = "xnn_target_dot_u8_s8"
+PACK_WORDS = "xnn_target_pack_words"
+PACK_BYTES = "xnn_target_pack_bytes"
 
 
 def define_primitives(text: str, target: Target) -> str:
@@ -89,7 +91,7 @@ ret <16 x i32> %r
 """
 
 
-def _lanes(lanes: range) -> str:
+def _lanes(lanes: Iterable[int]) -> str:
     return f"<{', '.join(f'i32 {lane}' for lane in lanes)}>"
 
 
@@ -107,4 +109,47 @@ def _pair_sums(i: int) -> str:
 %s{i} = add <16 x i32> %e{i}, %o{i}"""
 
 
-_DEFINITIONS: dict[str, Callable[[Target], str]] = {PAUSE: _pause, DOT_U8_S8: _dot_u8_s8}
+def _pack(name: str, wide: str, narrow: str, low: int, high: int, lanes: int, instruction: str, target: Target) -> str:
+    """Saturating narrowing of a and b; each 128-bit lane of the result holds that lane of a, then that of b."""
+    source, result = f"<{lanes} x {wide}>", f"<{2 * lanes} x {narrow}>"
+    head = f"define {result} @{name}({source} %a, {source} %b) alwaysinline {{"
+    if target.has("avx512bw"):
+        return f"""
+declare {result} @llvm.x86.avx512.{instruction}.512({source}, {source})
+{head}
+%r = call {result} @llvm.x86.avx512.{instruction}.512({source} %a, {source} %b)
+ret {result} %r
+}}
+"""
+    part = lanes // 4
+    order = _lanes([x * lanes + lane * part + i for lane in range(4) for x in (0, 1) for i in range(part)])
+    order_type = f"<{2 * lanes} x i32>"
+    lowest, highest = (f"<{', '.join([f'{wide} {bound}'] * 2 * lanes)}>" for bound in (low, high))
+    both = f"<{2 * lanes} x {wide}>"
+    return f"""
+{head}
+%ab = shufflevector {source} %a, {source} %b, {order_type} {order}
+%below = icmp slt {both} %ab, {lowest}
+%raised = select <{2 * lanes} x i1> %below, {both} {lowest}, {both} %ab
+%above = icmp sgt {both} %raised, {highest}
+%clamped = select <{2 * lanes} x i1> %above, {both} {highest}, {both} %raised
+%r = trunc {both} %clamped to {result}
+ret {result} %r
+}}
+"""
+
+
+def _pack_words(target: Target) -> str:
+    return _pack(PACK_WORDS, "i32", "i16", -(2**15), 2**15 - 1, 16, "packssdw", target)
+
+
+def _pack_bytes(target: Target) -> str:
+    return _pack(PACK_BYTES, "i16", "i8", -128, 127, 32, "packsswb", target)
+
+
+_DEFINITIONS: dict[str, Callable[[Target], str]] = {
+    PAUSE: _pause,
+    DOT_U8_S8: _dot_u8_s8,
+    PACK_WORDS: _pack_words,
+    PACK_BYTES: _pack_bytes,
+}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
+import platform
+import sys
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -59,5 +63,17 @@ def create_target_machine(target: Target) -> llvm.TargetMachine:
 
 def isa_tiers(target: Target) -> tuple[str, ...]:
     """Names under which the kernel table lists kernels that suit `target`, best first; "generic" suits all."""
-    wide = all(target.has(feature) for feature in ("avx512f", "avx512bw", "avx512vl"))
-    return ("avx512", "generic") if wide else ("generic",)
+    if not all(target.has(feature) for feature in ("avx512f", "avx512bw", "avx512vl")):
+        return ("generic",)
+    if all(target.has(feature) for feature in ("amx-tile", "amx-int8", "avx512vnni")) and tiles_permitted():
+        return ("amx", "avx512", "generic")
+    return ("avx512", "generic")
+
+
+@functools.cache
+def tiles_permitted() -> bool:
+    """Ask Linux, once per process, to let its threads use tile registers (its Documentation/arch/x86/xstate.rst)."""
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        return False
+    number, request, tile_data = 158, 0x1023, 18  # SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return ctypes.CDLL(None, use_errno=True).syscall(number, request, tile_data) == 0

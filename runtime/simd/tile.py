@@ -64,6 +64,26 @@ def row_tile(typing_context, vector, rows, columns, address):
     return kind(vector, rows, columns, types.int64), codegen
 
 
+@intrinsic(prefer_literal=True)
+def load_tile(typing_context, vector, rows, columns, address, row_stride):
+    """A tile from rows at `address`, `row_stride` bytes apart; a stride of 0 repeats one row."""
+    kind = _tile_type(vector, rows, columns)
+    if kind is None:
+        return None
+
+    def codegen(context, builder, sig, args):
+        vectors = []
+        for r in range(kind.rows):
+            row = builder.add(args[3], builder.mul(args[4], ir.Constant(_I64, r)))
+            vectors += [
+                load_value(builder, kind.vector.llvm, _at(builder, row, kind.vector.bytes * c))
+                for c in range(kind.columns)
+            ]
+        return _build(builder, kind, vectors)
+
+    return kind(vector, rows, columns, types.int64, types.int64), codegen
+
+
 @intrinsic
 def add_outer_product(typing_context, tile, a, row_stride, b):
     """tile[r, c] += (the float32 at a + r * row_stride) * (the vector c at b)."""
@@ -93,6 +113,36 @@ def add_outer_dot_u8_s8(typing_context, tile, a, row_stride, b):
         return _outer(builder, kind, args, lambda acc, x, y: builder.call(dot, [acc, x, y]))
 
     return (tile(tile, types.int64, types.int64, types.int64), codegen) if isinstance(tile, Tile) else None
+
+
+@intrinsic
+def clamp_tile(typing_context, tile, low, high):
+    """All lanes not below `low` and not above `high`; NaN stays NaN."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        low, high = (splat_value(builder, kind.vector, bound) for bound in args[1:])
+        vectors = []
+        for i in range(kind.rows * kind.columns):
+            value = builder.extract_value(args[0], i)
+            value = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+            vectors.append(builder.select(builder.fcmp_ordered(">", value, high), high, value))
+        return _build(builder, kind, vectors)
+
+    return (tile(tile, tile.vector.dtype, tile.vector.dtype), codegen) if isinstance(tile, Tile) else None
+
+
+@intrinsic
+def add_tiles(typing_context, a, b):
+    """The sums of two tiles' elements."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        add = builder.fadd if kind.vector.is_float else builder.add
+        pairs = [[builder.extract_value(tile, i) for tile in args] for i in range(kind.rows * kind.columns)]
+        return _build(builder, kind, [add(*pair) for pair in pairs])
+
+    return (a(a, b), codegen) if isinstance(a, Tile) and a == b else None
 
 
 @intrinsic

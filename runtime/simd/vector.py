@@ -61,9 +61,12 @@ class _VectorModel(models.PrimitiveModel):
 F32x16 = Vector(types.float32, 16)
 F64x16 = Vector(types.float64, 16)
 I8x16 = Vector(types.int8, 16)
+I8x32 = Vector(types.int8, 32)
 I8x64 = Vector(types.int8, 64)
 I16x16 = Vector(types.int16, 16)
+I16x32 = Vector(types.int16, 32)
 I32x16 = Vector(types.int32, 16)
+I64x8 = Vector(types.int64, 8)
 I64x16 = Vector(types.int64, 16)
 
 
@@ -133,6 +136,22 @@ def store(typing_context, address, value):
         return context.get_dummy_value()
 
     return types.void(types.int64, value), codegen
+
+
+@intrinsic
+def prefetch(typing_context, address):
+    """Ask for the line of memory at an address, which need not be there, to be brought to the second-level cache."""
+
+    def codegen(context, builder, sig, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        kinds = [pointer.type, I32, I32, I32]
+        function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
+            builder.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0"
+        )
+        builder.call(function, [pointer, ir.Constant(I32, 0), ir.Constant(I32, 2), ir.Constant(I32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
 
 
 def _prefix_mask(builder, kind: Vector, count):
@@ -227,6 +246,31 @@ def fma(typing_context, a, b, c):
         return builder.call(function, args)
 
     return (a(a, a, a), codegen) if isinstance(a, Vector) and a == b == c and a.is_float else None
+
+
+@intrinsic
+def absolute(typing_context, value):
+    """The magnitudes of floats."""
+
+    def codegen(context, builder, sig, args):
+        name = f"llvm.fabs.v{value.lanes}f{value.dtype.bitwidth}"
+        function = builder.module.globals.get(name) or ir.Function(
+            builder.module, ir.FunctionType(value.llvm, [value.llvm]), name
+        )
+        return builder.call(function, args)
+
+    return (value(value), codegen) if isinstance(value, Vector) and value.is_float else None
+
+
+@intrinsic
+def any_lane(typing_context, mask):
+    """Whether a mask has a lane set."""
+
+    def codegen(context, builder, sig, args):
+        bits = ir.IntType(mask.lanes)
+        return builder.icmp_unsigned("!=", builder.bitcast(args[0], bits), ir.Constant(bits, 0))
+
+    return types.boolean(mask), codegen
 
 
 @intrinsic

@@ -2,4 +2,4 @@
 
 from runtime.kernels.batch_matmul_f32 import batch_matmul_kernel
 
-batch_matmul_f32_6x32 = batch_matmul_kernel(6, 2)
+batch_matmul_f32_12x32 = batch_matmul_kernel(12, 2)

@@ -2,4 +2,4 @@
 
 from runtime.kernels.matmul_f32 import matmul_kernel
 
-matmul_f32_6x32 = matmul_kernel(6, 2)
+matmul_f32_12x32 = matmul_kernel(12, 2)

@@ -1,0 +1,85 @@
+"""Requantization of many channels at once, for accumulators that are known to be small enough. Imports numba.
+
+What a channel needs is read from memory, made by runtime.lowering.lane_factors, which also tells where these rules may
+be used.
+"""
+
+from __future__ import annotations
+
+from numba import float32, int32, int64
+
+from runtime.kernels.abi import inline
+from runtime.kernels.matmul_parameters import FP32_ROUND_EVEN
+from runtime.simd.lanes import odd_elements, pack_bytes, pack_words
+from runtime.simd.vector import F32x16, I8x64, I32x16, I64x8, bitcast, convert, load, select, splat
+
+LINE = 64  # bytes of a vector
+
+# Bytes of factors of 16 channels. Of TFLITE_DOUBLE: 16 int32 each of multipliers, addends (half of what the shift
+# drops, and the zero point) and shifts to the right; 8 int64 each for the even and for the odd channels, bias *
+# multiplier and the rounding of its high half, the odd ones doubled. Of FP32_ROUND_EVEN: 16 float32 multipliers, 16
+# int32 of bias.
+DOUBLE_FACTORS = 5 * LINE
+EVEN_FACTORS = 2 * LINE
+
+_ROUND = float32(12582912.0)  # 1.5 * 2**23: added to a smaller number, the sum's lowest bits are that number, rounded
+_ROUND_BITS = 0x4B400000
+
+
+@inline
+def sign_extended(pairs):
+    """The lower half of each int64, as int64."""
+    return pairs << splat(I64x8, 32) >> splat(I64x8, 32)
+
+
+@inline
+def requantize_double_lanes(acc, at):
+    """TFLITE_DOUBLE for 16 accumulators without bias, see DOUBLE_FACTORS."""
+    a, m = bitcast(I64x8, acc), bitcast(I64x8, load(I32x16, at))
+    even = sign_extended(a) * sign_extended(m) + load(I64x8, at + 3 * LINE)
+    odd = sign_extended(bitcast(I64x8, odd_elements(acc))) * sign_extended(m >> splat(I64x8, 32))
+    odd += odd + load(I64x8, at + 4 * LINE)
+    low_half = splat(I64x8, 0xFFFFFFFF)
+    doubled = ((even >> splat(I64x8, 31)) & low_half) | (odd & (low_half << splat(I64x8, 32)))
+    high = bitcast(I32x16, doubled)
+    high += (high >> splat(I32x16, 31)) + load(I32x16, at + LINE)
+    return high >> load(I32x16, at + 2 * LINE)
+
+
+@inline
+def requantize_even_lanes(acc, at, zero_point):
+    """FP32_ROUND_EVEN for 16 accumulators without bias, see EVEN_FACTORS."""
+    rounded = convert(F32x16, acc + load(I32x16, at + LINE)) * load(F32x16, at) + splat(F32x16, _ROUND)
+    return bitcast(I32x16, rounded) - splat(I32x16, _ROUND_BITS - zero_point)
+
+
+@inline
+def clamp_bytes(p, value):
+    """I8x64 within the block's `low` and `high`."""
+    low, high = splat(I8x64, p.low), splat(I8x64, p.high)
+    value = select(value < low, low, value)
+    return select(value > high, high, value)
+
+
+@inline
+def requantize_lanes(p, a, b, c, d, at_a, at_b, at_c, at_d):
+    """I8x64 from four I32x16, in the order of runtime.simd.lanes. p: block with rule, zero_point, low and high.
+
+    at_...: addresses of the factors of each vector.
+    """
+    if p.rule == FP32_ROUND_EVEN:
+        zero_point = int32(p.zero_point)
+        words = pack_words(requantize_even_lanes(a, at_a, zero_point), requantize_even_lanes(b, at_b, zero_point))
+        more = pack_words(requantize_even_lanes(c, at_c, zero_point), requantize_even_lanes(d, at_d, zero_point))
+        value = pack_bytes(words, more)
+    else:
+        words = pack_words(requantize_double_lanes(a, at_a), requantize_double_lanes(b, at_b))
+        more = pack_words(requantize_double_lanes(c, at_c), requantize_double_lanes(d, at_d))
+        value = pack_bytes(words, more)
+    return clamp_bytes(p, value)
+
+
+@inline
+def factor_bytes(p):
+    """How many bytes of factors each vector of 16 channels has."""
+    return int64(EVEN_FACTORS) if p.rule == FP32_ROUND_EVEN else int64(DOUBLE_FACTORS)

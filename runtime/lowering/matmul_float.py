@@ -1,0 +1,145 @@
+"""float32 products with constant weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels import matmul_parameters as parameters
+from runtime.kernels.table import kernel_for
+from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering.panels import pack_channels, pack_panels, panel_count
+from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
+from schema.ops.attributes import activation_range
+
+LINE = 64  # bytes
+PASS_DEPTH = 256  # so much of a panel stays in a first-level cache
+SAME_SETS = 1024  # rows that many bytes apart share a quarter of a first-level cache's sets, or less
+COPY_PANELS = 4
+LEAST_LINE = 2  # times the rows that a kernel computes at once: shorter lines waste too many of them
+LINES_BYTES = 256 * 1024
+NO_LINES = {"lines": 0, "lines_in": 0, "line_blocks": 0, "line_bytes": 0}
+
+
+def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
+    kernel = kernel_for("matmul", "float32")
+    groups, width = windows.groups, kernel.width
+    rows = math.prod(context.outputs[0].shape or ()) // windows.out
+    channels = windows.out // groups
+    panels = panel_count(channels, width)
+    source = _lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
+    tiles, gathered = source.pop("tiles"), source.pop("gathered")
+    low, high = activation_range(context.attributes)
+
+    def bias() -> np.ndarray:
+        return pack_channels(bias_of(context, where, np.float32, windows.out), groups, width)
+
+    params = {
+        "input": context.input(where.x),
+        "output": context.output(),
+        "output_stride": context.row_stride or windows.out * 4,
+        "rows": rows,
+        "groups": groups,
+        "channels": channels,
+        "panels": panels,
+        **windows.slots,
+        "depth": windows.depth,
+        "weights": context.packed(
+            ("panels", width), lambda: pack_panels(matrix_of(context, where), groups, width), where.weights
+        ),
+        "bias": context.derived(("bias", width), bias),
+        "padding": 0,
+        "low": low,
+        "high": high,
+        **source,
+    }
+    scratch = 2 * source["block"] * width * 4 + gathered + LINE
+    return Call(kernel.family, kernel.symbol, parameters.MATMUL_F32, params, tiles, scratch=scratch)
+
+
+def pieces(runs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Slots for a depth that is `runs` of (bytes from a row's address, numbers)."""
+    offsets, sizes, ends, depth = [], [], [], 0
+    for offset, length in runs:
+        for start in range(0, max(length, 1), PASS_DEPTH):
+            size = min(PASS_DEPTH, length - start)
+            if depth + size > PASS_DEPTH:
+                ends.append(len(sizes))
+                depth = 0
+            offsets.append(offset + 4 * start)
+            sizes.append(size)
+            depth += size
+    ends.append(len(sizes))
+    arrays = {"pass_ends": ends, "piece_offsets": offsets, "piece_sizes": sizes}
+    return {"passes": len(ends)} | {name: np.array(values, np.int64) for name, values in arrays.items()}
+
+
+def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]:
+    """Rows in memory, or gathered, an odd number of cache lines apart, so that they do not meet in the same sets.
+
+    Rows in memory that do are copied, if enough products are made of each.
+    """
+    source, row_bytes = windows.source, (-(-4 * windows.depth // LINE) | 1) * LINE
+    if windows.in_memory:
+        if 4 * windows.depth % SAME_SETS or panels < COPY_PANELS or rows == 1:
+            row_bytes = 0
+        else:
+            source = parameters.ROWS_TO_COPY
+    channels = windows.out // windows.groups
+    most = BLOCK_ROWS
+    if row_bytes:
+        most = min(most, max(step, room(4 * channels * windows.depth) // row_bytes))
+    block, tile_panels = tiling(rows, most, windows.groups, panels, windows.depth * channels // panels, step)
+    panel_tiles = -(-panels // tile_panels)
+    return {
+        "source": source,
+        "row_stride": windows.slots["in_c"] * 4,
+        "block": block,
+        "tile_panels": tile_panels,
+        "panel_tiles": panel_tiles,
+        "gathered_stride": row_bytes,
+        "gathered": block * row_bytes,
+        "tiles": -(-rows // block) * windows.groups * panel_tiles,
+        **NO_LINES,
+        **pieces([(0, windows.depth)]),
+    }
+
+
+def _lines(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any] | None:
+    """Rows of whole lines of an image, copied with their padding; None where lines are short."""
+    s = windows.slots
+    if windows.source != parameters.ROWS_OF_WINDOWS or windows.groups != 1 or s["kernel_d"] * s["in_d"] != 1:
+        return None
+    if s["out_w"] < LEAST_LINE * step:
+        return None
+    line_bytes = 4 * s["in_c"] * ((s["out_w"] - 1) * s["stride_w"] + (s["kernel_w"] - 1) * s["dilation_w"] + 1)
+    reach = (s["kernel_h"] - 1) * s["dilation_h"] + 1
+    most = max(1, (LINES_BYTES // line_bytes - reach) // s["stride_h"] + 1)
+    products = s["out_w"] * windows.depth * windows.out // panels
+    lines, tile_panels = tiling(s["out_h"], most, 1, panels, products, 1)
+    line_blocks, panel_tiles = -(-s["out_h"] // lines), -(-panels // tile_panels)
+    together = s["kernel_w"] if s["dilation_w"] == 1 else 1
+    runs = [
+        (ky * s["dilation_h"] * line_bytes + 4 * kx * s["dilation_w"] * s["in_c"], together * s["in_c"])
+        for ky in range(s["kernel_h"])
+        for kx in range(0, s["kernel_w"], together)
+    ]
+    lines_in = (lines - 1) * s["stride_h"] + reach
+    return {
+        "source": parameters.ROWS_OF_LINES,
+        "row_stride": s["stride_w"] * s["in_c"] * 4,
+        "block": s["out_w"],
+        "tile_panels": tile_panels,
+        "panel_tiles": panel_tiles,
+        "gathered_stride": 0,
+        "gathered": lines_in * line_bytes,
+        "tiles": rows // (s["out_h"] * s["out_w"]) * line_blocks * panel_tiles,
+        "lines": lines,
+        "lines_in": lines_in,
+        "line_blocks": line_blocks,
+        "line_bytes": line_bytes,
+        **pieces(runs),
+    }
