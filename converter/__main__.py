@@ -110,6 +110,8 @@ def run(options: argparse.Namespace) -> None:
     target = result.save(options.output)
     if options.explain:
         print(result.report)
+    elif options.equalize or options.bias_correction:
+        print("\n".join(result.report.quantization.notes))
     print(f"{target}: {result.report.summary()}")
 
 

@@ -55,6 +55,15 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     return q31, shift
 
 
+def power_of_two(scale: float | np.floating) -> int | None:
+    """log2 of a scale that TFLite takes for a power of two: its logarithm is within 0.001 of an integer (CheckedLog2 of
+    kernel_util.cc). None for others.
+    """
+    logarithm = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
+    nearest = np.rint(logarithm)
+    return int(nearest) if abs(logarithm - nearest) < np.float32(1e-3) else None
+
+
 def quantize_multipliers(reals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """quantize_multiplier for each: (q31 int32, shift int32)."""
     pairs = [quantize_multiplier(float(r)) for r in np.ravel(reals)]

@@ -11,6 +11,10 @@ shows. What helps them costs the next layer's weights, whose input channels then
 ranges r and w divides the burden (G. Xiao et al., "SmoothQuant", ICML 2023). The a of each path is the one with the
 least expected noise.
 
+Noise is weighed by what becomes of it: squared weights carry it on to the end of a chain of paths, where all channels
+count alike. A channel whose noise does not matter is not stretched. It would gain nothing, and a rare channel of which
+calibration saw little would be cut off when it is needed.
+
 An activation that cuts off at a number (RELU6) does so for all channels alike. Factors then only make channels larger,
 and none beyond HEADROOM below that number on the calibration data: what was not cut off still is not, up to a quarter
 more than what calibration saw.
@@ -25,7 +29,7 @@ import numpy as np
 
 from converter.linear import LINEAR, bias_of, bias_value, scale_channels, scale_elements, set_operands
 from converter.quantize.calibration import Batch
-from converter.quantize.channels import Path, paths
+from converter.quantize.channels import paths
 from converter.quantize.execution import Execution
 from converter.quantize.placement import Placement
 from converter.rewriter import Rewriter
@@ -36,6 +40,7 @@ HEADROOM = 1.25
 SMALLEST = 2.0**-16  # of the largest factor
 WEIGHT_STEPS = 127
 WORTHWHILE = 0.5  # dB that the noise of what reads a path has to become less
+SPARED = 0.1  # of the noise of activations may be added, in equal shares, so that channels are stretched less
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,17 @@ def plan(placement: Placement, batches: Sequence[Batch]) -> list[Equalization]:
     statistics = _observe(graph, [path.writer.outputs[0] for path in found], batches)
     position = {node: number for number, node in enumerate(graph.nodes)}
     planned = []
-    for path in found:
+    weight: dict[Node, np.ndarray] = {}  # of noise in each output channel
+    for path in reversed(found):
+        seen = statistics[path.writer.outputs[0]]
+        readers = [_Reader.of(node, path.channels, seen, weight.get(node)) for node in path.readers]
+        weight[path.writer] = np.sum([reader.weight @ reader.power for reader in readers], axis=0)
         steps = 2 ** (8 * placement.rules[path.writer].dtype.itemsize) - 1
-        factors, gain = _factors(path, statistics[path.writer.outputs[0]], steps)
+        factors, gain = _factors(readers, seen, path.clip, steps)
         if gain >= WORTHWHILE:
-            readers = tuple(position[node] for node in path.readers)
-            planned.append(Equalization(str(path), position[path.writer], readers, factors, gain))
-    return planned
+            positions = tuple(position[node] for node in path.readers)
+            planned.append(Equalization(str(path), position[path.writer], positions, factors, gain))
+    return planned[::-1]
 
 
 def apply(graph: Graph, equalizations: Sequence[Equalization]) -> None:
@@ -135,23 +144,22 @@ def _observe(graph: Graph, tensors: Sequence[Tensor], batches: Sequence[Batch]) 
     return {t: ChannelStatistics(largest[t], squares[t] / max(rows[t], 1)) for t in tensors}
 
 
-def _factors(path: Path, statistics: ChannelStatistics, steps: int) -> tuple[np.ndarray, float]:
+def _factors(
+    readers: Sequence[_Reader], statistics: ChannelStatistics, clip: float, steps: int
+) -> tuple[np.ndarray, float]:
     """The factors with the least expected noise, the largest of them 1, and the gain in dB. steps: of activations."""
-    readers = [_Reader.of(node, path.channels) for node in path.readers]
     columns = np.max([reader.columns for reader in readers], axis=0)
-    none = np.ones(path.channels)
-    before, best, factors = _noise(readers, statistics, none, steps), np.inf, none
-    if not before > 0:
-        return none, 0.0
+    factors = np.ones(columns.size)
+    before = least = _noise(readers, statistics, factors, steps)
     for share in SHARES:
-        candidate = _limited(statistics.largest, columns, share, path.clip)
+        candidate = _spared(_balanced(statistics.largest, columns, share, clip), readers)
         noise = _noise(readers, statistics, candidate, steps)
-        if noise < best:
-            best, factors = noise, candidate
-    return factors, 10 * float(np.log10(before / best))
+        if noise < least:
+            least, factors = noise, candidate
+    return factors, 10 * float(np.log10(before / least)) if before > 0 else 0.0
 
 
-def _limited(ranges: np.ndarray, columns: np.ndarray, share: float, clip: float) -> np.ndarray:
+def _balanced(ranges: np.ndarray, columns: np.ndarray, share: float, clip: float) -> np.ndarray:
     used = (ranges > 0) & (columns > 0)
     if not used.any():
         return np.ones(ranges.size)
@@ -161,21 +169,32 @@ def _limited(ranges: np.ndarray, columns: np.ndarray, share: float, clip: float)
     return np.minimum(np.maximum(factors, HEADROOM * ranges / clip), 1.0) if np.isfinite(clip) else factors
 
 
+def _spared(factors: np.ndarray, readers: Sequence[_Reader]) -> np.ndarray:
+    """Factors nearer to 1 where that adds little noise."""
+    weight = np.sum([reader.weight @ reader.power for reader in readers], axis=0)
+    share = SPARED * (weight * factors**2).sum() / factors.size
+    added = np.divide(share, weight, out=np.ones_like(weight), where=weight > share)
+    return np.minimum(np.sqrt(factors**2 + added), 1.0)
+
+
 @dataclass(frozen=True)
 class _Reader:
     """A node's weights by output channel and channel of the path.
 
-    power: sum of squares. peak: largest magnitude. count: weights of each pair. columns: of each channel of the path,
-    its largest weight relative to the largest of the output channel; 1 in a depthwise node, where a scale serves it.
+    power: sum of squares. peak: largest magnitude. count: of weights that are not zero. columns: of each channel of the
+    path, its largest weight relative to the largest of the output channel; 1 in a depthwise node, where a scale serves
+    it. weight: of noise in each output channel.
     """
 
     power: np.ndarray
     peak: np.ndarray
     count: np.ndarray
     columns: np.ndarray
+    weight: np.ndarray
 
     @classmethod
-    def of(cls, node: Node, channels: int) -> _Reader:
+    def of(cls, node: Node, channels: int, statistics: ChannelStatistics, weight: np.ndarray | None) -> _Reader:
+        """weight: None where nothing is known of what becomes of the output: all of it counts alike."""
         operands = LINEAR[node.op]
         weights = np.asarray(node.inputs[operands.weights].value, np.float64)
         if operands.in_axis is None:
@@ -193,20 +212,22 @@ class _Reader:
         np.add.at(count, (rows, inputs), (taps != 0).sum(axis=2))
         largest = peak.max(axis=1, keepdims=True)
         relative = np.divide(peak, largest, out=np.zeros_like(peak), where=largest > 0)
-        return cls(power, peak, count, relative.max(axis=0))
+        if weight is None:
+            signal = float((power @ statistics.square).sum())
+            weight = np.full(len(taps), 1 / signal if signal > 0 else 0.0)
+        return cls(power, peak, count, relative.max(axis=0), weight)
 
 
 def _noise(readers: Sequence[_Reader], statistics: ChannelStatistics, factors: np.ndarray, steps: int) -> float:
-    """Expected noise relative to the signal, summed over the readers' output channels.
+    """Expected noise of the readers' outputs, weighed.
 
     Rounding numbers to a step makes noise of step^2 / 12, taken to be independent for activations and weights.
     """
     step = np.max(statistics.largest / factors) / steps
     total = 0.0
     for reader in readers:
-        signal = reader.power @ statistics.square
         weight_step = (reader.peak * factors).max(axis=1) / WEIGHT_STEPS
         noise = step**2 * (reader.power @ factors**2)
         noise += weight_step**2 * (reader.count @ (statistics.square / factors**2))
-        total += float(np.divide(noise, signal, out=np.zeros_like(noise), where=signal > 0).sum())
+        total += float(reader.weight @ noise)
     return total

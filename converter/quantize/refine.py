@@ -61,6 +61,7 @@ class _Refinement:
     def __init__(self, graph: Graph, options: Options, batches: list[Batch], quantize: Quantize):
         self._graph = graph
         self._options = replace(options, equalize=False, bias_correction=False, io_dtype=None)
+        self._corrects = options.bias_correction
         self._batches = batches
         self._quantize = quantize
         self._fit, self._judge = halves(graph, batches)
@@ -92,9 +93,13 @@ class _Refinement:
         return chosen.kept, self._note("bias correction", chosen, names, len(candidates))
 
     def _equalized(self, equalizations: Sequence[Equalization]) -> Noise:
+        """With all biases corrected where they will be: what that makes up for is no reason to equalize."""
         graph = copy(self._graph)
         equalize.apply(graph, equalizations)
+        real = copy(graph)
         self._quantize(graph, self._options, self._fit)
+        if self._corrects:
+            _correct(real, graph, range(len(real.nodes)), self._fit)
         return self._reference.noise(graph)
 
     def _note(self, what: str, chosen: Chosen, names: Sequence[str], count: int) -> str:
@@ -110,7 +115,7 @@ class _Refinement:
 def _correct(real: Graph, quantized: Graph, layers: Sequence[int], batches: Sequence[Batch]) -> None:
     """Correct the biases of the quantized forms of the float nodes at these positions."""
     batches = first(batches, SAMPLES)
-    nodes = [real.nodes[i] for i in layers]
-    means = float_means(real, nodes, batches)
     forms = correctable(real, quantized)
-    correct(quantized, batches, {forms[node]: means[node] for node in nodes if node in forms})
+    nodes = [real.nodes[i] for i in layers if real.nodes[i] in forms]
+    means = float_means(real, nodes, batches)
+    correct(quantized, batches, {forms[node]: means[node] for node in nodes})

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from schema import fixedpoint
+from schema.errors import ShapeError
 from schema.fixedpoint import multiply_by_quantized_multiplier, rounding_divide_by_pot, saturate, wrap_int32
 from schema.graph import TensorType
 from schema.ops import fixed_point_16, fixed_point_functions
@@ -82,14 +83,12 @@ def multiplier(*factors: Any, by: Any) -> Multiplier:
     return fixedpoint.quantize_multiplier(float(np.float32(real / np.float32(by))))
 
 
-def power_of_two(scale: np.floating) -> int:
+def cell_exponent(scale: np.floating) -> int:
     """log2 of the cell state's scale."""
-    fraction, exponent = math.frexp(float(scale))
-    require(
-        fraction == 0.5 and exponent - 1 in CELL_EXPONENTS,
-        f"the cell's state needs a scale that is a power of two from 2**-15 to 2**-9, not {scale:g}",
-    )
-    return exponent - 1
+    exponent = fixedpoint.power_of_two(scale)
+    if exponent is None or exponent not in CELL_EXPONENTS:
+        raise ShapeError(f"the cell's state needs a scale that is a power of two from 2**-15 to 2**-9, not {scale:g}")
+    return exponent
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class IntegerLSTM:
                 f"an int8 output has the quantization of its state: not {output.quantization} and {state.quantization}",
             )
         self.cell_scale, _ = per_tensor(NAME, "the cell's state", types[CELL_STATE] or outputs[2])
-        self.exponent = power_of_two(self.cell_scale)
+        self.exponent = cell_exponent(self.cell_scale)
         self.coupled = given[WEIGHTS + INPUT] is None
         self.gates = {i: self._gate(i) for i in range(len(GATES)) if given[WEIGHTS + i] is not None}
         hidden_scale = float(np.float32(attributes.hidden_scale))

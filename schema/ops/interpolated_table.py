@@ -6,13 +6,12 @@ their own, of the logistic function at multiples of 1/24 (integer_ops/logistic.h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
-from schema.fixedpoint import round_half_away
+from schema.fixedpoint import power_of_two, round_half_away
 from schema.graph import TensorType
 from schema.ops.dtypes import per_tensor, require_output
 
@@ -79,14 +78,14 @@ def logistic_table() -> np.ndarray:
 def in_table_units(op: str, x: np.ndarray, given: TensorType, output: TensorType, most_shift: int) -> np.ndarray:
     """x in units of 1/(3 * 4096), for tables that end at 10.7.
 
-    A scale of 2**(shift - 12), shift <= most_shift, is exact; others have a multiplier of 15 bits.
+    A scale of 2**(shift - 12), shift <= most_shift, is exact, or taken to be (fixedpoint.power_of_two); others have a
+    multiplier of 15 bits.
     """
     scale, _ = per_tensor(op, "input", given)
     require_output(op, output, OUTPUT_SCALE, 0)
-    fraction, exponent = math.frexp(float(scale))
-    shift = exponent - 1 + 12
-    if fraction == 0.5 and 0 <= shift <= most_shift:
-        return x.astype(np.int64) * (3 << shift)
+    exponent = power_of_two(scale)
+    if exponent is not None and 0 <= exponent + 12 <= most_shift:
+        return x.astype(np.int64) * (3 << (exponent + 12))
     multiplier, right = float(scale) * 4096.0 * 3.0, 0
     while multiplier <= 32767.0 / 2.0 and right <= 30:
         multiplier, right = multiplier * 2.0, right + 1

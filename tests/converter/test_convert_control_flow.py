@@ -8,7 +8,7 @@ import converter
 import runtime
 from schema import InputError, evaluate
 from schema.graph import all_nodes
-from tests.converter.frontends.tflite.test_control_flow import counting
+from tests.support.tflite_variables import counting
 
 
 class Repeated(keras.layers.Layer):

@@ -14,12 +14,17 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.corpus import binary, graphs, mutations, tables, tflite_tables
+from tests.corpus import binary, graphs, mutations, tables, tflite_graphs, tflite_tables
 
 
 def broken() -> dict[str, tuple[bytes, str]]:
     """name -> (file, what the FormatError must say)."""
     return binary.cases() | tables.CASES | graphs.CASES
+
+
+def broken_tflite() -> dict[str, tuple[bytes, str]]:
+    """The same of `.tflite` files; the error may be an UnsupportedError."""
+    return tflite_tables.CASES | tflite_graphs.CASES
 
 
 def write(folder: Path, files: Mapping[str, bytes], suffix: str = ".xnn") -> None:
@@ -35,7 +40,7 @@ def make(folder: Path, each: int = 3) -> None:
     expected = {f"{name}.xnn": pattern for name, (_, pattern) in cases.items()}
     (folder / "expected.json").write_text(json.dumps(expected, indent=1))
     write(folder / "mutated", mutations.mutated(each))
-    write(folder / "tflite", {name: data for name, (data, _) in tflite_tables.CASES.items()}, ".tflite")
+    write(folder / "tflite", {name: data for name, (data, _) in broken_tflite().items()}, ".tflite")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from runtime.__main__ import main
 from runtime.plan import HostStep, NativeStep
 from schema import Graph, InputError, MemoryLimitError, Model, Node, Tensor, evaluate
 from schema.errors import ExecutionError
-from schema.ops.attributes import FullyConnectedAttributes
+from schema.ops.attributes import AxisAttributes, FullyConnectedAttributes
 from tests.support import control_flow as made
 
 X = np.array([1, 2, 4], np.float32)
@@ -171,6 +171,18 @@ def test_a_state_of_a_size_that_only_running_tells():
     with pytest.raises(ExecutionError, match=r"state 'total' has shape \(1,\), not \(2,\)"):
         model(np.array([-1, 0], np.float32))
     np.testing.assert_array_equal(model.state["total"], X[:2])
+
+
+def test_a_state_that_grows_from_nothing():
+    rows, x, joined = Tensor("rows", np.float32, (None, 3)), Tensor("x", np.float32, (1, 3)), Tensor("j", np.float32)
+    join = Node("CONCATENATION", [rows, x], [joined], AxisAttributes(0), "join")
+    twice, y = made.binary("MUL", joined, made.constant(2.0))
+    nothing = made.constant(np.zeros((0, 3)))
+    model = load(made.graph([join, twice], [x, rows], [y, joined], state=[nothing]))
+    for count in (1, 2, 3):
+        np.testing.assert_array_equal(model(X[None]), np.tile(2 * X, (count, 1)))
+    model.reset_state()
+    assert model.state["x1"].shape == (0, 3)
 
 
 # ---- the command line ----

@@ -159,7 +159,7 @@ def _if(reader: Reader, operation: Operation) -> None:
     branches = [Child(reader, operation.options[f"{name}_subgraph_index"], operands) for name in ("then", "else")]
     kinds = [[value if isinstance(value, tuple) else None for value in branch.outputs] for branch in branches]
     if kinds[0] != kinds[1]:
-        raise UnsupportedError("its branches give different variables")
+        raise FormatError("its branches give different outputs")
     outputs = _bind(reader, operation, branches[0].outputs)
     reads = united(branch.variables for branch in branches)
     writes = list(dict.fromkeys(variable for branch in branches for variable in branch.variables.assigned))

@@ -10,7 +10,13 @@ from converter.quantize.measure import Reference
 from converter.quantize.placement import place
 from converter.rewriter import copy
 from schema import Constant, evaluate, inference
-from schema.ops.attributes import AxisAttributes, ClampAttributes, FullyConnectedAttributes, Pool2DAttributes
+from schema.ops.attributes import (
+    AxisAttributes,
+    ClampAttributes,
+    Conv2DAttributes,
+    FullyConnectedAttributes,
+    Pool2DAttributes,
+)
 from tests.support.float_graphs import Builder, clustered
 from tests.support.unequal_nets import images, inverted_residual
 
@@ -163,13 +169,53 @@ def test_grouped_readers(shape, rng):
     assert_same_function(graph, changed, x)
 
 
+def test_transposed_convolutions_read_and_write(rng):
+    def transposed(builder, y, channels, size, name):
+        weights = builder.constant(rng.normal(0, 0.3, (channels, 3, 3, y.shape[3])))
+        bias = builder.constant(np.zeros(channels))
+        attributes = Conv2DAttributes(stride_h=2, stride_w=2, padding="SAME", activation="RELU")
+        shape = builder.constant([16, size, size, channels], np.int32)
+        return builder.node("TRANSPOSE_CONV", shape, weights, y, bias, attributes=attributes, name=name)
+
+    builder = Builder()
+    y = builder.conv(builder.input("image", 16, 8, 8, 3), 6, name="writer", activation="RELU")
+    y = transposed(builder, transposed(builder, y, 5, 16, "up"), 4, 32, "upper")
+    graph, x = builder.end(builder.conv(y, 2, name="last")), images(rng, 16, 8)
+    spread_out(graph)
+    up, upper = (node for node in graph.nodes if node.name.startswith("up"))
+    factors = np.logspace(0, -3, 5, dtype=np.float32)
+    up.inputs[1].set_constant(Constant(up.inputs[1].value * factors.reshape(-1, 1, 1, 1)))
+    upper.inputs[1].set_constant(Constant(upper.inputs[1].value / factors))
+    assert found_paths(graph) == ["writer -> up", "up -> upper", "upper -> last"]
+    changed, planned = equalized(graph, x)
+    assert next(e for e in planned if e.name == "up -> upper").gain > 10
+    assert_same_function(graph, changed, x)
+
+
 def test_depthwise_with_a_multiplier_reads_and_writes(rng):
     graph, x = chain(rng, writer="depthwise", activation="RELU"), images(rng, 16, 8)
     spread_out(graph)
     assert found_paths(graph) == ["writer -> depthwise", "depthwise -> reader"]
     changed, planned = equalized(graph, x)
-    assert planned[0].gain > 10
+    assert planned[0].gain > 3
     assert_same_function(graph, changed, x)
+
+
+@pytest.mark.parametrize("reader", ["conv", "depthwise"])
+def test_small_channels_are_stretched_where_they_matter(reader, rng):
+    """They do where what reads them has large weights, itself or, behind a depthwise layer, the one after it."""
+    smallest = {}
+    for matter in (False, True):
+        between = [lambda b, y: b.depthwise(y, name="depthwise", activation="RELU")] if reader == "depthwise" else []
+        graph, x = chain(rng, *between, activation="RELU"), images(rng, 16, 8)
+        spread_out(graph)
+        if matter:
+            last = graph.nodes[-1].inputs[1]
+            last.set_constant(Constant(last.value / np.logspace(0, -3, 6, dtype=np.float32)))
+        _, (first, *_) = equalized(graph, x)
+        smallest[matter] = first.factors.min()
+    assert smallest[False] > 0.03
+    assert smallest[True] < 0.005
 
 
 def test_several_readers_share_the_factors(rng):

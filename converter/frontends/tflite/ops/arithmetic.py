@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from converter.frontends.tflite.reading import Reading, reads
+from schema import fixedpoint
 from schema.errors import UnsupportedError
 from schema.graph import Tensor
 
@@ -51,10 +52,10 @@ def _of_plain_integers(reading: Reading, op: str) -> None:
 
 
 def _is_power_of_two(tensor: Tensor) -> bool:
-    """Whether it is an int16 tensor of such a scale."""
+    """Whether it is an int16 tensor of such a scale, or of one that TFLite takes for such."""
     if tensor.dtype != np.int16 or tensor.quantization is None:
         return False
-    return bool((np.frexp(tensor.quantization.scale)[0] == 0.5).all())
+    return all(fixedpoint.power_of_two(scale) is not None for scale in tensor.quantization.scale)
 
 
 @reads("ELU")

@@ -14,22 +14,9 @@ import schema
 from converter.frontends import tflite
 from schema import FormatError, Graph, Quantization, UnsupportedError, XnnError, evaluate, limits
 from schema.graph import nested
+from tests.corpus.tflite_graphs import branches, choosing, loop, nesting, options
 from tests.support.tflite_files import FileBuilder
-
-
-def options(kind: str, **fields: int | str):
-    table = getattr(tfl, f"{kind}OptionsT")()
-    for name, value in fields.items():
-        setattr(table, name, value)
-    return table
-
-
-def branches(then: int, other: int):
-    return options("If", thenSubgraphIndex=then, elseSubgraphIndex=other)
-
-
-def loop(condition: int, body: int):
-    return options("While", condSubgraphIndex=condition, bodySubgraphIndex=body)
+from tests.support.tflite_variables import counting, resource, variable
 
 
 def compare(content: bytes, calls: list[list[np.ndarray]], rtol: float = 0.0) -> Graph:
@@ -165,35 +152,6 @@ def test_legacy_uint8(rng):
     compare(b.pack(), [[np.array(truth), x] for truth in (True, False)])
 
 
-def resource(b: FileBuilder) -> int:
-    return b.tensor(np.float32, (), type=tfl.TensorType.RESOURCE)
-
-
-def variable(b: FileBuilder, name: str = "v") -> int:
-    handle = resource(b)
-    b.operator("VAR_HANDLE", [], [handle], options("VarHandle", container="", sharedName=name))
-    return handle
-
-
-def counting(initialised: bool = True, assigned: bool = True) -> FileBuilder:
-    """x -> v, which is v + x from then on."""
-    b = FileBuilder()
-    x, y, total = (b.tensor(np.float32, (2,), name=name) for name in ("x", "y", "total"))
-    if initialised:
-        inner = b.subgraph()
-        handle = variable(inner)
-        inner.operator("ASSIGN_VARIABLE", [handle, inner.constant([1, 2], np.float32)], [])
-        inner.ends([], [])
-        b.operator("CALL_ONCE", [], [], options("CallOnce", initSubgraphIndex=1))
-    handle = variable(b)
-    b.operator("READ_VARIABLE", [handle], [y])
-    b.operator("ADD", [y, x], [total], options("Add"))
-    if assigned:
-        b.operator("ASSIGN_VARIABLE", [handle, total], [])
-    b.ends([x], [y, total])
-    return b
-
-
 def test_a_variable_by_itself(rng):
     calls = [[rng.standard_normal(2).astype(np.float32)] for _ in range(4)]
     graph = compare(counting().pack(), calls)
@@ -281,61 +239,14 @@ def test_a_variable_that_leaves_the_model():
         tflite.read(b.pack())
 
 
-def choosing(then: int, other: int, subgraphs: int = 2) -> FileBuilder:
-    """(condition, x) -> IF -> y, beside subgraphs that negate."""
-    b = FileBuilder()
-    condition, x, y = b.tensor(np.bool_, ()), b.tensor(np.float32, (3,)), b.tensor(np.float32, (3,), name="choice")
-    b.operator("IF", [condition, x], [y], branches(then, other))
-    b.ends([condition, x], [y])
-    for _ in range(subgraphs):
-        inner = b.subgraph()
-        given, result = inner.tensor(np.float32, (3,)), inner.tensor(np.float32, (3,))
-        inner.operator("NEG", [given], [result])
-        inner.ends([given], [result])
-    return b
-
-
 def test_one_subgraph_for_two_branches():
     graph = compare(choosing(1, 1).pack(), [[np.array(True), np.ones(3, np.float32)]])
     assert len(list(nested(graph))) == 3
     assert len(schema.read(schema.write(schema.Model([graph]))).graphs) == 3
 
 
-@pytest.mark.parametrize(
-    ("then", "message"),
-    [
-        (-1, r"layer 'choice' \(operator 0, IF\): subgraph -1 is none of the 3"),
-        (3, "subgraph 3 is none of the 3"),
-        (2**31 - 1, "subgraph 2147483647 is none"),
-        (0, "subgraph 0 runs itself"),
-    ],
-)
-def test_subgraphs_that_are_not_there(then, message):
-    with pytest.raises(FormatError, match=message):
-        tflite.read(choosing(then, 1).pack())
-
-
-def nesting(depth: int, both: bool = False) -> FileBuilder:
-    """Each subgraph runs the next one: in one branch, or in both."""
-    b = choosing(1, 1 if both else depth + 1, 0)
-    for level in range(1, depth + 2):
-        inner = b.subgraph()
-        given, result = inner.tensor(np.float32, (3,)), inner.tensor(np.float32, (3,))
-        if level < depth:
-            truth = inner.constant(True, np.bool_)
-            inner.operator("IF", [truth, given], [result], branches(level + 1, level + 1 if both else depth + 1))
-        else:
-            inner.operator("NEG", [given], [result])
-        inner.ends([given], [result])
-    return b
-
-
 def test_depth():
     compare(nesting(15).pack(), [[np.array(True), np.ones(3, np.float32)]])
-    with pytest.raises(FormatError, match="subgraphs are nested deeper than 16"):
-        tflite.read(nesting(16).pack())
-    with pytest.raises(FormatError, match="subgraphs are nested deeper than 16"):
-        tflite.read(nesting(1000).pack())
 
 
 def test_subgraphs_that_unfold(monkeypatch):
@@ -343,44 +254,6 @@ def test_subgraphs_that_unfold(monkeypatch):
     monkeypatch.setattr("converter.frontends.tflite.control_flow.MOST_OPERATORS", 1000)
     with pytest.raises(UnsupportedError, match="unfold into more than 1000 operators"):
         tflite.read(nesting(15, both=True).pack())
-
-
-def test_a_cycle_of_subgraphs():
-    b = nesting(4)
-    b.model.subgraphs[3].operators[0].builtinOptions.thenSubgraphIndex = 2
-    with pytest.raises(FormatError, match=r"subgraph 1: .*subgraph 2: .*subgraph 3: .*subgraph 2 runs itself"):
-        tflite.read(b.pack())
-
-
-def set_(b: FileBuilder, **changes):
-    for name, value in changes.items():
-        setattr(b.graph.operators[0], name, value)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda b: set_(b, inputs=[]), "there is no condition"),
-        (lambda b: set_(b, inputs=[0]), "subgraph 1: 0 operands for its 1 inputs"),
-        (lambda b: set_(b, inputs=[0, 1, 1]), "subgraph 1: 2 operands for its 1 inputs"),
-        (lambda b: set_(b, inputs=[1, 1]), "not one truth value"),
-        (lambda b: set_(b, inputs=[0, -1]), "tensor -1 is none"),
-        (lambda b: set_(b, outputs=[]), "0 outputs where its subgraph gives 1"),
-        (lambda b: set_(b, outputs=[1]), "output 't1' is a constant, an input, or computed twice"),
-        (lambda b: set_(b, builtinOptions=loop(1, 2), builtinOptionsType=tfl.BuiltinOptions.WhileOptions), "options"),
-        (lambda b: setattr(b.model.subgraphs[1], "outputs", [9]), "subgraph 1: the subgraph's outputs: tensor 9"),
-        (lambda b: setattr(b.model.subgraphs[1], "outputs", []), "different variables"),
-        (lambda b: setattr(b.model.subgraphs[2], "outputs", [1, 1]), "1 and 2 outputs|different"),
-        (lambda b: setattr(b.model.subgraphs[2].tensors[0], "type", tfl.TensorType.INT32), "int32"),
-        (lambda b: setattr(b.model.subgraphs[1].operators[0], "inputs", [7]), "subgraph 1: .*tensor 7 is none"),
-        (lambda b: setattr(b.model.subgraphs[1].operators[0], "opcodeIndex", 7), "operator code 7 is none"),
-    ],
-)
-def test_operators_that_do_not_fit(change, message):
-    b = choosing(1, 2)
-    change(b)
-    with pytest.raises((FormatError, UnsupportedError), match=message):
-        tflite.read(b.pack())
 
 
 def endless() -> FileBuilder:

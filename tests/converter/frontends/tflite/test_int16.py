@@ -98,7 +98,7 @@ def test_outputs_of_the_whole_range(rng, op, bias):
 def test_sums_of_old_files(rng):
     """Scales that are powers of two have a kernel of their own, unless the file says otherwise."""
     b = FileBuilder()
-    x, y, z = (b.tensor(INT16, (2, 30), None, Quantization(s)) for s in (2**-8, 2**-9, 2**-7))
+    x, y, z = (b.tensor(INT16, (2, 30), None, Quantization(s)) for s in (2**-8, 2**-9, 2**-7.0009))
     options = tfl.AddOptionsT()
     b.operator("ADD", [x, y], [z], options)
     with pytest.raises(UnsupportedError, match="powers of two"):
