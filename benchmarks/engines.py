@@ -78,42 +78,17 @@ def onnx_runtime(path: Path, x: np.ndarray, threads: int) -> Run:
     return lambda: session.run(None, {name: x})[0]
 
 
-def mnn(path: Path, x: np.ndarray, threads: int) -> Run:
-    """The net by MNN's converter, kept beside the file; float32 only, as it does not read quantized `.tflite` files."""
-    if not path.stem.endswith("float32"):
-        raise Unsupported("its converter does not keep the integers of a .tflite file")
-    from MNN import expr, nn
-
-    converted = path.with_suffix(".mnn")
-    if not converted.exists() and os.access(path.parent, os.W_OK):
-        tool = Path(sys.executable).with_name("mnnconvert")
-        command = [tool, "-f", "TFLITE", "--modelFile", path, "--MNNModel", converted, "--bizCode", "x"]
-        subprocess.run(command, capture_output=True, check=False)
-    if not converted.exists():
-        raise Unsupported("its converter does not take the net")
-    manager = nn.create_runtime_manager(({"backend": "CPU", "precision": "high", "numThread": threads},))
-    net = nn.load_module_from_file(str(converted), [], [], runtime_manager=manager)
-    given = expr.const(x, list(x.shape), expr.NHWC)
-
-    def run() -> np.ndarray:
-        return np.array(net.forward(given).read())
-
-    return run
-
-
 ENGINES: dict[str, Callable[[Path, np.ndarray, int], Run]] = {
     "xnn": xnn,
     "LiteRT": litert,
     "OpenVINO": openvino,
     "ONNX Runtime": onnx_runtime,
-    "MNN": mnn,
 }
 PACKAGES = {
     "xnn": "xnn",
     "LiteRT": "ai-edge-litert",
     "OpenVINO": "openvino",
     "ONNX Runtime": "onnxruntime",
-    "MNN": "mnn",
 }
 
 
