@@ -6,7 +6,6 @@ Everything works on arrays of int64 that hold int32 values.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,24 +34,28 @@ def requantization(rule: str) -> Iterator[None]:
         _rule.reset(token)
 
 
-def quantize_multiplier(real: float) -> tuple[int, int]:
-    """real = q31 * 2**(shift - 31) with q31 in [2**30, 2**31): QuantizeMultiplier of quantization_util.cc.
+def quantize_multipliers(reals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(q31, shift), flat int32 arrays: real = q31 * 2**(shift - 31) with q31 in [2**30, 2**31), for each of `reals`
+    (QuantizeMultiplier of quantization_util.cc).
 
     Raises ShapeError for a multiplier that is not finite: scales too far apart for float32.
     """
-    if real == 0.0:
-        return 0, 0
-    if not math.isfinite(real):
-        raise ShapeError(f"the scales are too far apart: they give a multiplier of {real}")
-    fraction, shift = math.frexp(real)
-    q31 = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)  # std::round: ties away from zero
-    if q31 == 2**31:
-        q31, shift = q31 // 2, shift + 1
-    if shift < -31:
-        return 0, 0
-    if shift > 30:
-        return INT32_MAX, 30
-    return q31, shift
+    reals = np.asarray(reals, np.float64).reshape(-1)
+    if not np.isfinite(reals).all():
+        wrong = reals[~np.isfinite(reals)][0]
+        raise ShapeError(f"the scales are too far apart: they give a multiplier of {wrong}")
+    fraction, shift = np.frexp(reals)
+    q31 = np.copysign(np.floor(np.abs(fraction) * 2**31 + 0.5), fraction)  # std::round: ties away from zero
+    q31, shift = np.where(q31 == 2**31, q31 / 2, q31), shift + (q31 == 2**31)
+    q31, shift = np.where(shift < -31, 0, q31), np.where(shift < -31, 0, shift)
+    q31, shift = np.where(shift > 30, INT32_MAX, q31), np.minimum(shift, 30)
+    return q31.astype(np.int32), shift.astype(np.int32)
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """quantize_multipliers of one."""
+    q31, shift = quantize_multipliers(real)
+    return int(q31[0]), int(shift[0])
 
 
 def power_of_two(scale: float | np.floating) -> int | None:
@@ -62,12 +65,6 @@ def power_of_two(scale: float | np.floating) -> int | None:
     logarithm = np.log(np.float32(scale)) * (np.float32(1) / np.log(np.float32(2)))
     nearest = np.rint(logarithm)
     return int(nearest) if abs(logarithm - nearest) < np.float32(1e-3) else None
-
-
-def quantize_multipliers(reals: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """quantize_multiplier for each: (q31 int32, shift int32)."""
-    pairs = [quantize_multiplier(float(r)) for r in np.ravel(reals)]
-    return np.array([q for q, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
 
 
 def saturate(x: ArrayLike, dtype: DTypeLike = np.int32) -> np.ndarray:

@@ -33,6 +33,10 @@ def test_multipliers_at_the_edges():
     assert fixedpoint.quantize_multiplier(2.0**-33) == (0, 0)
     assert fixedpoint.quantize_multiplier(2.0**-32) == (2**30, -31)
     assert fixedpoint.quantize_multiplier(-0.75) == (-3 * 2**29, 0)
+    assert fixedpoint.quantize_multiplier(2.0**30) == (fixedpoint.INT32_MAX, 30)
+    assert fixedpoint.quantize_multiplier(math.nextafter(2.0**29, 0)) == (2**30, 30)
+    with pytest.raises(ShapeError, match="too far apart: they give a multiplier of inf"):
+        fixedpoint.quantize_multipliers([0.5, math.inf])
     q31, shift = fixedpoint.quantize_multipliers(np.array([[0.5, 3.0]]))
     assert (q31.tolist(), shift.tolist()) == ([2**30, 3 * 2**29], [0, 2])
 
