@@ -89,7 +89,8 @@ def convert(
             with display.stage("quantizing"):
                 report = quantization.quantize(graph, options, calibration, display.advance)
         with display.stage("writing the file"):
-            data = schema.write(schema.Model([graph], producer=f"xnn {__version__}"))
+            rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
+            data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
     return Result(data, Report(describe(source), len(data), graph, explanation, report, display.seconds, integers))
 
 

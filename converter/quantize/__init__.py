@@ -21,7 +21,7 @@ from converter.quantize.observation import (
     observe,
     to_observe,
 )
-from converter.quantize.options import Options
+from converter.quantize.options import REQUANTIZATION, Options
 from converter.quantize.placement import Placement, place
 from converter.quantize.refine import refined
 from converter.quantize.report import Report, Row
@@ -33,7 +33,7 @@ from schema import inference
 from schema.errors import CalibrationError, InputError
 from schema.graph import Graph, Node
 
-__all__ = ["Options", "Progress", "Report", "Row", "load", "quantize"]
+__all__ = ["REQUANTIZATION", "Options", "Progress", "Report", "Row", "load", "quantize"]
 
 
 def quantize(graph: Graph, options: Options, calibration: Any = None, progress: Progress | None = None) -> Report:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import runtime
+from converter.quantize.options import REQUANTIZATION
 from schema.graph import Graph, Model, Tensor
 
 
@@ -23,7 +24,7 @@ class Execution:
                 needed.update(tensor for tensor in node.inputs if tensor is not None)
         self._names = [str(i) for i in range(len(self.tensors))]
         part = Graph(nodes[::-1], graph.inputs, graph.input_names, self.tensors, self._names, graph.name)
-        self._model = runtime.Model(Model([part]))
+        self._model = runtime.Model(Model([part], REQUANTIZATION))
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The tensors' values for these inputs."""
