@@ -34,11 +34,15 @@ print("numba" in sys.modules)
 """
 
 
-def run_script(cache: Path, wait: bool = True):
+def run_script(cache: Path | None, wait: bool = True, **variables: str):
+    environment = {**os.environ, **variables}
+    environment.pop("XNN_CACHE", None)
+    if cache is not None:
+        environment["XNN_CACHE"] = str(cache)
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         cwd=ROOT,
-        env={**os.environ, "XNN_CACHE": str(cache)},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -101,6 +105,32 @@ def test_a_folder_that_cannot_be_written_costs_one_warning(tmp_path, caplog):
         cache.store("another", KernelObject(("a",), b""))
     assert len(caplog.records) == 1
     assert "XNN_CACHE" in caplog.text
+
+
+def test_a_home_that_cannot_be_written(tmp_path):
+    """No folder can be made in it: not even root makes one below a file."""
+    (tmp_path / "home").write_text("")
+    used_numba, err = run_script(None, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="")
+    assert used_numba
+    assert err.count("set XNN_CACHE to a writable folder") == 1
+    assert (tmp_path / "home").read_text() == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_is_read_only(tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o500)
+    _, err = run_script(tmp_path / "cache")
+    assert "set XNN_CACHE to a writable folder" in err
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_process_that_ends_while_it_writes_leaves_no_broken_kernel(tmp_path):
+    """Half of a file is never under the name that others read."""
+    (tmp_path / ".half.tmp").write_bytes(pack_object(KernelObject(("xnn_probe_scale",), b"code"))[:40])
+    used_numba, _ = run_script(tmp_path)
+    assert used_numba
+    used_numba, err = run_script(tmp_path)
+    assert (used_numba, err) == (False, "")
 
 
 def test_failed_writes_leave_nothing_behind(tmp_path, monkeypatch):
