@@ -131,6 +131,7 @@ def requantize(
     rule: TFLITE_DOUBLE rounds twice in integers; FP32_ROUND_EVEN multiplies in float32 and rounds to nearest even, as
     XNNPACK does (qs8-gemm fp32 requantization). Default: the rule of the surrounding `requantization` context.
     exact: TFLITE_DOUBLE rounds once, in float64, ties away from zero, as FULLY_CONNECTED does in LiteRT's reference.
+    What is no int32 then is undefined there; here it saturates.
     """
     rule = rule or _rule.get()
     if rule == "FP32_ROUND_EVEN":

@@ -6,8 +6,10 @@ calls are followed in place. Each op's reading is a function in `ops/`, found by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from converter.frontends.tensorflow import control_flow, dtypes
 from converter.frontends.tensorflow.attributes import attribute, output_index
@@ -43,9 +45,37 @@ def read(program: Program) -> Graph:
         if not isinstance(value, Tensor):
             raise UnsupportedError(f"output '{port.name}' is no tensor: only numbers and bool can leave a model")
         outputs.append(value)
-    graph = builder.graph(inputs, [p.name for p in program.inputs], outputs, [p.name for p in program.outputs])
-    graph.name = program.name
+    names = [[port.name for port in ports] for ports in (program.inputs, program.outputs)]
+    state = []
+    for name, before, after, first in _remembered(program, reader, scope):
+        while name in names[0]:
+            name = f"{name}_"
+        inputs.append(before)
+        outputs.append(after)
+        names[0].append(name)
+        names[1].append(f"{name}/next")
+        state.append(builder.constant(first, name))
+    graph = builder.graph(inputs, names[0], outputs, names[1])
+    graph.name, graph.state = program.name, state
     return graph
+
+
+def _remembered(
+    program: Program, reader: FunctionReader, scope: _Scope
+) -> Iterator[tuple[str, Tensor, Tensor, np.ndarray]]:
+    """(name, before, after, value at first) of the variables that the program assigns and that what it gives, now or
+    in later runs, depends on.
+    """
+    pending = dict(program.updates)
+    while True:
+        node = next((n for n in pending if n in reader.variables and reader.variables[n].input is not None), None)
+        if node is None:
+            return
+        update, variable = pending.pop(node), reader.variables[node]
+        (after,) = reader.values(scope, [update.reference])
+        if not isinstance(after, Tensor) or variable.input is None:
+            raise UnsupportedError(f"variable '{update.name}' is assigned what is no tensor")
+        yield update.name, variable.input, after, variable.first()
 
 
 class _Scope:
@@ -156,7 +186,8 @@ class FunctionReader:
 
     def _variable(self, node: Any) -> Value:
         if node.name not in self.variables:
-            self.variables[node.name] = Variable(node.name, self.program.variables[node.name], self.builder)
+            remembered = node.name in self.program.updates
+            self.variables[node.name] = Variable(node.name, self.program.variables[node.name], self.builder, remembered)
         variable = self.variables[node.name]
         return variable.tensor() if node.op in ("Variable", "VariableV2") else variable
 

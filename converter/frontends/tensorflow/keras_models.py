@@ -12,7 +12,7 @@ import tensorflow as tf
 from converter.frontends.tensorflow import dtypes
 from converter.frontends.tensorflow.backend import module_of, require_tensorflow
 from converter.frontends.tensorflow.names import LayerNames, without_number
-from converter.frontends.tensorflow.program import Port, Program
+from converter.frontends.tensorflow.program import Port, Program, Update
 from schema.errors import ConversionError, InputError, XnnError
 
 SIGNATURE = "serving_default"
@@ -52,11 +52,12 @@ def _program(model: Any, concrete: Any, input_names: Sequence[str], output_names
     graph = concrete.graph
     definition = graph.as_graph_def()
     variables = {id(variable.handle): variable for variable in graph.variables}
-    loaders, captured = {}, {}
+    loaders, captured, names_of = {}, {}, {}
     for outside, inside in graph.captures:
         name = inside.name.split(":")[0]
         if id(outside) in variables:
             loaders[name] = partial(_numpy, variables[id(outside)])
+            names_of[name] = variables[id(outside)].name.split(":")[0]
         elif outside.dtype not in (tf.resource, tf.variant, tf.string):
             captured[name] = outside.numpy()
     own_inputs = concrete.inputs[: len(input_names)]
@@ -71,8 +72,28 @@ def _program(model: Any, concrete: Any, input_names: Sequence[str], output_names
         layers=_layer_names(model, [node.name for node in definition.node]),
         variables=loaders,
         captured=captured,
+        updates=_updates(definition.node, names_of),
         name=SIGNATURE,
     )
+
+
+def _updates(nodes: Sequence[Any], names: dict[str, str]) -> dict[str, Update]:
+    """What a call assigns to the variables that `names` names, as recurrent layers do that keep their state.
+
+    A variable that is read after it is assigned is left out: it is no state but a computed value, such as the kernel
+    to which a wrapper applies its pruning mask in each call.
+    """
+    assigned = {node.name: node for node in nodes if node.op == "AssignVariableOp"}
+    updates = {}
+    for node in assigned.values():
+        variable = node.input[0].split(":")[0]
+        if variable in names:
+            updates[variable] = Update(names[variable], node.input[1])
+    for node in nodes:
+        before = [assigned.get(reference[1:]) for reference in node.input if reference.startswith("^")]
+        if node.op == "ReadVariableOp" and any(a is not None and a.input[0] == node.input[0] for a in before):
+            updates.pop(node.input[0].split(":")[0], None)
+    return updates
 
 
 def _numpy(variable: Any) -> np.ndarray:

@@ -29,13 +29,21 @@ class Port:
     shape: Shape | None = None
 
 
+@dataclass(frozen=True)
+class Update:
+    """name: of the variable. reference: of the tensor that is its value in the next run."""
+
+    name: str
+    reference: str
+
+
 @dataclass
 class Program:
     """What `graph_reader.read` reads.
 
     nodes: NodeDefs of the outermost graph. functions: FunctionDefs by name. variables: for each node that stands for
     a variable (a VarHandleOp, a captured placeholder), what gives its value; other captured placeholders are in
-    `captured`, with their value.
+    `captured`, with their value. updates: of the variables that the program assigns, by their node's name.
     """
 
     nodes: Sequence[Any]
@@ -45,4 +53,5 @@ class Program:
     layers: LayerNames
     variables: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict)
     captured: Mapping[str, np.ndarray] = field(default_factory=dict)
+    updates: Mapping[str, Update] = field(default_factory=dict)
     name: str = "serving_default"

@@ -234,6 +234,52 @@ def test_recurrent_layers(module, steps):
     assert all(node.inputs[1].is_constant for node in dense)
 
 
+@pytest.mark.parametrize("module", [keras, tf_keras])
+@pytest.mark.parametrize("unroll", [False, True])
+def test_recurrent_layers_that_keep_their_state(module, unroll):
+    layers = module.layers
+    inputs = module.Input(batch_shape=(2, 4, 3))
+    hidden = layers.GRU(3, stateful=True, unroll=unroll, return_sequences=True)(inputs)
+    model = module.Model(inputs, layers.LSTM(4, stateful=True, unroll=unroll)(hidden))
+    engine = runtime.load(converter.convert(model).bytes, 1)
+    assert len(engine.state) == 3
+    first = None
+    for (x,) in draw(3, 2, 4, 3):
+        found = engine(x)
+        np.testing.assert_allclose(found, np.asarray(model(x)), rtol=1e-5, atol=1e-6)
+        first = found if first is None else first
+    engine.reset_state()
+    np.testing.assert_array_equal(engine(draw(1, 2, 4, 3)[0][0]), first)
+
+
+class Counting(keras.layers.Layer):
+    """x -> x times what has been counted; `late` reads what it has just assigned."""
+
+    def __init__(self, late: bool):
+        super().__init__(name="counting")
+        self.late = late
+
+    def build(self, shape):
+        self.count = self.add_weight(shape=(), initializer="ones", trainable=False, name="count")
+        self.calls = self.add_weight(shape=(), initializer="zeros", trainable=False, name="calls")
+
+    def call(self, x):
+        before = self.count.value
+        y = x * before
+        self.count.assign(before + 2.0)
+        self.calls.assign(self.calls + 1.0)  # which nothing that leaves the model needs
+        return x * self.count.value if self.late else y
+
+
+def test_variables_that_a_model_assigns():
+    inputs = keras.Input((3,))
+    engine = runtime.load(converter.convert(keras.Model(inputs, Counting(False)(inputs))).bytes, 1)
+    assert len(engine.state) == 1
+    assert [engine(np.ones((1, 3), F))[0, 0] for _ in range(3)] == [1, 3, 5]
+    late = runtime.load(converter.convert(keras.Model(inputs, Counting(True)(inputs))).bytes, 1)
+    assert late.state == {}
+
+
 def layer_of(module):
     class Iterated(module.layers.Layer):
         def build(self, shape):

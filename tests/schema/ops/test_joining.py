@@ -38,7 +38,11 @@ def test_concatenation(data):
 def test_concatenation_of_uint8_rescales(data):
     rng, dtype = data.draw(generators), np.dtype(np.uint8)
     inputs = [Operand(numbers(rng, dtype, (2, n)), data.draw(quantizations(dtype))) for n in (3, 4)]
-    assert_parity("CONCATENATION", AxisAttributes(1), inputs, data.draw(quantizations(dtype)))
+    output = data.draw(quantizations(dtype))
+    real = np.concatenate([(o.value - o.quantization.zero_point) * o.quantization.scale for o in inputs], axis=1)
+    # LiteRT rounds in float32; what then is no int32 becomes what the processor makes of it, and saturates here.
+    inside = np.abs(real.astype(np.float64) / output.scale) < 2**31 - 300
+    assert_parity("CONCATENATION", AxisAttributes(1), inputs, output, within=inside)
 
 
 def test_concatenation_of_int8_refuses_different_scales():

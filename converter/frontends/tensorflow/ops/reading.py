@@ -30,19 +30,36 @@ def reads(*names: str) -> Callable[[Callable[[Reading], Result]], Callable[[Read
 
 
 class Variable:
-    """A variable that the program reads; its value is loaded when first needed."""
+    """A variable that the program reads; its value is loaded when first needed. remembered: the program assigns it, so
+    that its value is an input of the graph.
+    """
 
-    def __init__(self, name: str, load: Callable[[], np.ndarray], builder: Builder):
-        self.name, self._load, self._builder = name, load, builder
+    def __init__(self, name: str, load: Callable[[], np.ndarray], builder: Builder, remembered: bool = False):
+        self.name, self._load, self._builder, self._remembered = name, load, builder, remembered
         self._tensor: Tensor | None = None
 
     def within(self, builder: Builder) -> Variable:
         """The same variable, read in another graph."""
+        if self._remembered:
+            raise UnsupportedError(f"variable '{self.name}' is assigned, and read in a branch or loop: not supported")
         return Variable(self.name, lambda: self._builder.value(self.tensor()), builder)  # type: ignore[arg-type,return-value]
+
+    def first(self) -> np.ndarray:
+        """The value that the variable has now."""
+        return dtypes.from_array(self._load())
+
+    @property
+    def input(self) -> Tensor | None:
+        """The graph's input that stands for it; None where it is a constant, or never read."""
+        return self._tensor if self._remembered else None
 
     def tensor(self) -> Tensor:
         if self._tensor is None:
-            self._tensor = self._builder.constant(dtypes.from_array(self._load()), self.name)
+            value = self.first()
+            if self._remembered:
+                self._tensor = self._builder.input(self.name, value.dtype, value.shape)
+            else:
+                self._tensor = self._builder.constant(value, self.name)
         return self._tensor
 
 

@@ -18,7 +18,7 @@ from tests.support.litert_files import Session
 from tests.support.tflite_files import FileBuilder
 
 INT8, UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
-REFUSED = frozenset("ABS BATCH_MATMUL EXP REDUCE_PROD SQUARED_DIFFERENCE".split())
+REFUSED = frozenset("ABS BATCH_MATMUL EXP FLOOR_DIV FLOOR_MOD REDUCE_PROD SQUARED_DIFFERENCE".split())
 """Ops that LiteRT has no uint8 kernel for."""
 
 
