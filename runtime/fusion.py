@@ -1,4 +1,5 @@
-"""ADD(CONV_2D(x), y) -> CONV_2D(x, residual y): nodes of a plan that one kernel computes together.
+"""ADD(CONV_2D(x), y) -> CONV_2D(x, residual y); CONV_2D(DEPTHWISE_CONV_2D(x)) -> CONV_2D(x) of 1 x 1: nodes of a plan
+that one kernel computes together, so that what is between them need not go through memory.
 
 Unlike a pass of the converter this changes no file: which kernels can do it is this machine's affair.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from runtime.kernels.table import find_kernel
 from schema.graph import Node, Tensor
 from schema.inference import Inference
 
@@ -20,13 +23,57 @@ RESIDUAL = 3
 LANES = 16
 
 
+@dataclass(eq=False)
+class Fused(Node):
+    """A convolution that computes what its first input is made from: its inputs[0] is that of `before`."""
+
+    before: Node | None = None
+
+
 def has_residual(node: Node) -> bool:
     """Whether a node is a convolution with an addition in it."""
     return node.op == "CONV_2D" and len(node.inputs) > RESIDUAL
 
 
 def fuse(nodes: Sequence[Node], known: Inference, outputs: Iterable[Tensor | None]) -> list[Node]:
-    """The nodes in their order, each fused pair in the place of its addition. outputs: tensors that are read later."""
+    """The nodes in their order, those fused in the place of the last. outputs: tensors that are read later."""
+    later = list(outputs)
+    return _depthwise(_residuals(nodes, known, later), known, later)
+
+
+def _depthwise(nodes: Sequence[Node], known: Inference, outputs: Sequence[Tensor | None]) -> list[Node]:
+    uses = Counter([t for node in nodes for t in node.inputs] + list(outputs))
+    makers = {tensor: node for node in nodes for tensor in node.outputs}
+    taken: set[Node] = set()
+    result = []
+    for node in nodes:
+        made = node.inputs[0] if node.inputs else None
+        before = None if made is None else makers.get(made)
+        if before is not None and uses[made] == 1 and _follows(before, node, known):
+            taken.add(before)
+            inputs = [before.inputs[0], *node.inputs[1:]]
+            node = Fused(node.op, inputs, node.outputs, node.attributes, node.name, before=before)
+        result.append(node)
+    return [node for node in result if node not in taken]
+
+
+def _follows(before: Node, node: Node, known: Inference) -> bool:
+    """Whether a 1 x 1 convolution can make the rows that it needs of a depthwise one before it."""
+    if before.op != "DEPTHWISE_CONV_2D" or node.op != "CONV_2D" or find_kernel("depthwise_3x3", "float32") is None:
+        return False
+    x, made, out = (known.types[t] for t in (before.inputs[0], before.outputs[0], node.outputs[0]) if t is not None)
+    constants = [known.value(t) for n in (before, node) for t in n.inputs[1:RESIDUAL] if t is not None]
+    if made.dtype != np.float32 or out.dtype != np.float32 or any(value is None for value in constants):
+        return False
+    if made.shape is None or out.shape is None or 0 in out.shape or made.shape[:-1] != out.shape[:-1]:
+        return False
+    taps, kernel = known.value(before.inputs[1]), known.value(node.inputs[1])
+    assert taps is not None and kernel is not None and x.shape is not None
+    narrow = taps.shape[1:3] == (3, 3) and before.attributes.dilation_w == 1 and before.attributes.stride_w <= 2
+    return narrow and x.shape[-1] == made.shape[-1] == kernel.shape[3] and kernel.shape[1:3] == (1, 1)
+
+
+def _residuals(nodes: Sequence[Node], known: Inference, outputs: Sequence[Tensor | None]) -> list[Node]:
     uses = Counter([t for node in nodes for t in node.inputs] + list(outputs))
     place = {tensor: i for i, node in enumerate(nodes) for tensor in node.outputs}
     makers = {tensor: node for node in nodes for tensor in node.outputs}
@@ -35,8 +82,10 @@ def fuse(nodes: Sequence[Node], known: Inference, outputs: Iterable[Tensor | Non
         if node.op != "ADD":
             continue
         for tensor, other in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
+            if tensor is None or other is None or uses[tensor] != 1:
+                continue
             maker = makers.get(tensor)
-            if maker is None or tensor is None or other is None or uses[tensor] != 1:
+            if maker is None:
                 continue
             if result[place[tensor]] is maker and _fits(maker, node, other, known):
                 result[place[tensor]] = None
@@ -54,7 +103,9 @@ def _fits(convolution: Node, addition: Node, other: Tensor, known: Inference) ->
     if any(kind.dtype != np.float32 for kind in kinds) or not made.shape == added.shape == shape or 0 in shape:
         return False
     constants = [known.value(t) for t in convolution.inputs[1:] if t is not None]
-    return shape[-1] % LANES == 0 and all(value is not None for value in constants) and known.value(other) is None
+    return (
+        (shape[-1] or 0) % LANES == 0 and all(value is not None for value in constants) and known.value(other) is None
+    )
 
 
 def _fused(convolution: Node, addition: Node, other: Tensor) -> Node:

@@ -17,7 +17,7 @@ import numpy as np
 
 from runtime import control_flow, fusion
 from runtime.kernels.table import lowering_for
-from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, aligned
+from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, Parameters, aligned
 from runtime.memory_planner import Layout, plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
@@ -117,19 +117,23 @@ class Plan:
             f"more than the limit of {self.memory_limit}: use smaller inputs or a larger memory_limit"
         )
 
+    def _context(self, node: Node, weights: PackedWeights) -> LoweringContext:
+        types, section = self.inference.types, self.storage.sections.get(node.outputs[0])
+        return LoweringContext(
+            node,
+            [None if t is None else types[t] for t in node.inputs],
+            [types[t] for t in node.outputs],
+            [self.inference.value(t) for t in node.inputs],
+            self.requantization,
+            weights,
+            None if section is None else section.row_stride,
+            self._context(node.before, weights) if isinstance(node, fusion.Fused) and node.before else None,
+        )
+
     def _lower(self, nodes: list[Node], weights: PackedWeights) -> list[NativeStep | HostStep]:
         steps: list[NativeStep | HostStep] = []
-        types = self.inference.types
         for node in nodes:
-            context = LoweringContext(
-                node,
-                [None if t is None else types[t] for t in node.inputs],
-                [types[t] for t in node.outputs],
-                [self.inference.value(t) for t in node.inputs],
-                self.requantization,
-                weights,
-                section.row_stride if (section := self.storage.sections.get(node.outputs[0])) else None,
-            )
+            context = self._context(node, weights)
             lowering = lowering_for(node.op)
             calls = None if lowering is None else lowering(context)
             if calls is None:
@@ -303,9 +307,19 @@ def _split(graph: Graph, known: Inference) -> tuple[list[Node], list[Node]]:
 
 
 def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], name: str) -> KernelCall:
+    if call.symbol not in symbols:
+        raise ExecutionError(f"kernel {call.symbol} is not in the family {call.family}")
     alive: list[np.ndarray] = []
+    params = _pack(call, places, alive)
+    return KernelCall(symbols[call.symbol], params, call.tiles, call.grain, call.scratch, alive, name)
+
+
+def _pack(call: Call | Parameters, places: dict[Tensor, int], alive: list[np.ndarray]) -> np.ndarray:
+    """The block with numbers in all slots. alive: takes in the arrays that it points to."""
     numbers = {}
     for slot, value in call.params.items():
+        if isinstance(value, Parameters):
+            value = _pack(value, places, alive)
         if isinstance(value, Address):
             numbers[slot] = places[value.tensor] + value.offset
         elif isinstance(value, np.ndarray):
@@ -313,7 +327,4 @@ def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], nam
             numbers[slot] = value.ctypes.data
         else:
             numbers[slot] = value
-    if call.symbol not in symbols:
-        raise ExecutionError(f"kernel {call.symbol} is not in the family {call.family}")
-    params = call.block.pack(numbers)
-    return KernelCall(symbols[call.symbol], params, call.tiles, call.grain, call.scratch, alive, name)
+    return call.block.pack(numbers)

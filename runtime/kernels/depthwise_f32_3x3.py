@@ -27,7 +27,7 @@ def row_of_outputs(take, write):
     """Device function: one row of 16 channels. take(address, count) loads, write(p, value, target, count) stores."""
 
     @inline
-    def run(p, row_0, pixel_0, row_1, pixel_1, row_2, pixel_2, weights, bias, target, count):
+    def run(p, row_0, pixel_0, row_1, pixel_1, row_2, pixel_2, weights, bias, target, pixel, count):
         step = ((p.channels + LANES - 1) & -LANES) * 4
         w_00, w_01, w_02 = load(F32x16, weights), load(F32x16, weights + step), load(F32x16, weights + 2 * step)
         w_10, w_11, w_12 = (
@@ -56,7 +56,7 @@ def row_of_outputs(take, write):
                 new = start
             if skipped == 0:
                 write(p, old, target, count)
-                target += p.channels * 4
+                target += pixel
                 skipped = p.stride_w
             skipped -= 1
             old, last = last, new
@@ -81,49 +81,32 @@ part = row_of_outputs(
 )
 
 
+@inline
+def depthwise_row(p, row, target, pixel, zeros):
+    """Row `row` of all images' outputs, to `target`, `pixel` bytes from pixel to pixel. zeros: where 64 bytes are 0."""
+    batch = truncated_divide(row, p.out_h)
+    y = (row - batch * p.out_h) * p.stride_h - p.pad_h
+    image = p.input + batch * p.in_h * p.in_w * p.channels * 4
+    row_0, pixel_0 = row_of(p, image, zeros, y)
+    row_1, pixel_1 = row_of(p, image, zeros, y + p.dilation_h)
+    row_2, pixel_2 = row_of(p, image, zeros, y + 2 * p.dilation_h)
+    for channel in range(0, p.channels, LANES):
+        at, count = 4 * channel, p.channels - channel
+        a = row_0 + at if pixel_0 != 0 else zeros
+        b = row_1 + at if pixel_1 != 0 else zeros
+        c = row_2 + at if pixel_2 != 0 else zeros
+        weights, bias, to = p.weights + at, p.bias + at, target + at
+        if count >= LANES:
+            whole(p, a, pixel_0, b, pixel_1, c, pixel_2, weights, bias, to, pixel, count)
+        else:
+            part(p, a, pixel_0, b, pixel_1, c, pixel_2, weights, bias, to, pixel, count)
+
+
 @kernel
 def depthwise_f32_3x3(params, begin, end, scratch):
     p = view(DEPTHWISE_F32, params)
     store(scratch, zero(F32x16))
+    pixel = p.channels * 4
     for tile in range(begin, end):
-        batch = truncated_divide(tile, p.out_h)
-        y = (tile - batch * p.out_h) * p.stride_h - p.pad_h
-        image = p.input + batch * p.in_h * p.in_w * p.channels * 4
-        row_0, pixel_0 = row_of(p, image, scratch, y)
-        row_1, pixel_1 = row_of(p, image, scratch, y + p.dilation_h)
-        row_2, pixel_2 = row_of(p, image, scratch, y + 2 * p.dilation_h)
-        output = p.output + tile * p.out_w * p.channels * 4
-        for channel in range(0, p.channels, LANES):
-            at, count = 4 * channel, p.channels - channel
-            at_0 = at if pixel_0 != 0 else int64(0)
-            at_1 = at if pixel_1 != 0 else int64(0)
-            at_2 = at if pixel_2 != 0 else int64(0)
-            if count >= LANES:
-                whole(
-                    p,
-                    row_0 + at_0,
-                    pixel_0,
-                    row_1 + at_1,
-                    pixel_1,
-                    row_2 + at_2,
-                    pixel_2,
-                    p.weights + at,
-                    p.bias + at,
-                    output + at,
-                    count,
-                )
-            else:
-                part(
-                    p,
-                    row_0 + at_0,
-                    pixel_0,
-                    row_1 + at_1,
-                    pixel_1,
-                    row_2 + at_2,
-                    pixel_2,
-                    p.weights + at,
-                    p.bias + at,
-                    output + at,
-                    count,
-                )
+        depthwise_row(p, tile, p.output + tile * p.out_w * pixel, pixel, scratch)
     return 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from numba import float32, int64
 
 from runtime.kernels.abi import f32, i64, inline, kernel, truncated_divide, view
+from runtime.kernels.depthwise_parameters import DEPTHWISE_F32
 from runtime.kernels.lines import line_copier
 from runtime.kernels.matmul_parameters import (
     MATMUL_F32,
     ROWS_IN_MEMORY,
+    ROWS_OF_DEPTHWISE,
     ROWS_OF_LINES,
     ROWS_OF_WINDOWS,
     ROWS_TO_COPY,
@@ -122,8 +124,16 @@ def panel_product(rows_at_once, vectors, used=None):
     return product
 
 
-def matmul_kernel(rows_at_once, vectors):
-    """A kernel over MATMUL_F32 that computes `rows_at_once` x 16 * `vectors` outputs in registers."""
+@inline
+def no_depthwise_row(p, row, target, pixel, zeros):
+    """For machines where depthwise convolutions have another kernel."""
+
+
+def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
+    """A kernel over MATMUL_F32 that computes `rows_at_once` x 16 * `vectors` outputs in registers.
+
+    depthwise_row: see runtime.kernels.depthwise_f32_3x3.
+    """
     product = panel_product(rows_at_once, vectors)
     narrow_product = panel_product(rows_at_once, vectors, 1)  # of what is left for the last panel
     width = LANES * vectors
@@ -156,6 +166,15 @@ def matmul_kernel(rows_at_once, vectors):
                 image = p.input + 4 * batch * p.in_h * p.in_w * p.in_c
                 copy_lines(p, rows, image, line * p.stride_h - p.pad_h, p.lines_in)
                 stride, segments, segment_bytes = p.row_stride, p.lines, p.stride_h * p.line_bytes
+            elif p.source == ROWS_OF_DEPTHWISE:
+                batch = truncated_divide(block, p.line_blocks)
+                line = min((block - batch * p.line_blocks) * p.lines, p.out_h - p.lines)
+                first, count = (batch * p.out_h + line) * p.out_w, p.lines * p.out_w
+                zeros, rows = rows, rows + LINE
+                store(zeros, zero(F32x16))
+                before = view(DEPTHWISE_F32, p.depthwise)
+                for y in range(p.lines):
+                    depthwise_row(before, batch * p.out_h + line + y, rows + y * p.out_w * stride, stride, zeros)
             elif p.source == ROWS_OF_WINDOWS:
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:

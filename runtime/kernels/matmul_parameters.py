@@ -13,6 +13,7 @@ ROWS_OF_WINDOWS = 1  # the windows of a convolution
 ROWS_OF_TRANSPOSED_WINDOWS = 2  # of a transposed one: what an output pixel receives
 ROWS_TO_COPY = 3  # as ROWS_IN_MEMORY, but not of a size that can be read there
 ROWS_OF_LINES = 4  # the windows of a convolution, read from whole lines of the input
+ROWS_OF_DEPTHWISE = 5  # what a depthwise convolution gives, made when it is needed
 
 # How int8 kernels requantize, and what `multipliers` holds per channel (see runtime/kernels/requantize.py).
 TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
@@ -66,6 +67,7 @@ MATMUL_F32 = ParameterBlock(
         *WINDOW_SLOTS,
         *_LINES,
         "padding",
+        "depthwise",  # ROWS_OF_DEPTHWISE: address of its block
         "residual",  # what is added to the result, 0: nothing
         "residual_stride",
         "gathered_stride",

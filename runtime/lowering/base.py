@@ -24,6 +24,14 @@ class Address:
 
 
 @dataclass(frozen=True)
+class Parameters:
+    """A parameter block in another one's slot, where its address goes."""
+
+    block: ParameterBlock
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Call:
     """One kernel over `tiles` tiles, taken `grain` at a time by the workers.
 
@@ -64,6 +72,7 @@ class PackedWeights:
 class LoweringContext:
     """A node whose shapes are all known. Types are static; a constant operand has no Address but an array.
 
+    before: of the node that is computed within this one (see runtime.fusion).
     row_stride: bytes between rows of the output, for ops in runtime.storage.STRIDED_OPS; None: one follows another.
     """
 
@@ -74,6 +83,7 @@ class LoweringContext:
     requantization: str
     weights: PackedWeights
     row_stride: int | None = None
+    before: LoweringContext | None = None
 
     @property
     def attributes(self) -> Any:

@@ -35,7 +35,10 @@ def lower(context: LoweringContext) -> list[Call] | None:
         return None
     if output.dtype not in (np.float32, np.int8) or 0 in (output.shape or ()):
         return None
-    windows = windows_of(context, where, x.shape or (), weights.transpose(where.order).shape)
+    x_shape = x.shape or ()
+    if context.before is not None:
+        x_shape = context.before.outputs[0].shape or ()
+    windows = windows_of(context, where, x_shape, weights.transpose(where.order).shape)
     if output.dtype == np.float32:
         return [matmul_float.lower(context, where, windows)]
     call = matmul_tiles.lower(context, where, windows) or _int8(context, where, windows)

@@ -11,7 +11,8 @@ import numpy as np
 from runtime import fusion
 from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import kernel_for
-from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering import depthwise
+from runtime.lowering.base import Call, LoweringContext, Parameters
 from runtime.lowering.panels import pack_channels, pack_panels, panel_count
 from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
 from schema.ops.attributes import activation_range
@@ -31,7 +32,10 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
     rows = math.prod(context.outputs[0].shape or ()) // windows.out
     channels = windows.out // groups
     panels = panel_count(channels, width)
-    source = lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
+    if context.before is not None:
+        source = _depthwise(context.before, windows, rows, panels)
+    else:
+        source = lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
     tiles, gathered = source.pop("tiles"), source.pop("gathered")
     low, high = activation_range(context.attributes)
 
@@ -53,6 +57,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
         ),
         "bias": context.derived(("bias", width), bias),
         "padding": 0,
+        "depthwise": 0,
         "residual": context.input(fusion.RESIDUAL) if fusion.has_residual(context.node) else 0,
         "residual_stride": windows.out * 4,
         "low": low,
@@ -111,6 +116,35 @@ def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]
         "tiles": -(-rows // block) * windows.groups * panel_tiles,
         **NO_LINES,
         **pieces([(0, windows.depth)]),
+    }
+
+
+def _depthwise(before: LoweringContext, windows: Windows, rows: int, panels: int) -> dict[str, Any]:
+    """Rows that a depthwise convolution makes, some lines of them at a time."""
+    calls = depthwise.lower(before)
+    assert calls is not None  # runtime.fusion has looked
+    _, out_h, out_w, depth = before.outputs[0].shape or ()
+    row_bytes = (-(-4 * depth // LINE) | 1) * LINE
+    count = min(max(1, BLOCK_ROWS // out_w), max(1, LINES_BYTES // (row_bytes * out_w)), out_h)
+    line_blocks = -(-out_h // count)
+    count = -(-out_h // line_blocks)
+    return {
+        "source": parameters.ROWS_OF_DEPTHWISE,
+        "depthwise": Parameters(calls[0].block, {**calls[0].params, "output": 0}),
+        "row_stride": 0,
+        "block": count * out_w,
+        "tile_panels": panels,  # what the depthwise convolution gives is used for all
+        "panel_tiles": 1,
+        "gathered_stride": row_bytes,
+        "gathered": count * out_w * row_bytes + LINE,
+        "tiles": rows // (out_h * out_w) * line_blocks,
+        "lines": count,
+        "lines_in": 0,
+        "line_blocks": line_blocks,
+        "line_bytes": 0,
+        "out_h": out_h,
+        "out_w": out_w,
+        **pieces([(0, depth)]),
     }
 
 

@@ -1,8 +1,9 @@
-"""A convolution and the addition after it as one kernel."""
+"""Convolutions with the addition after them, or the depthwise convolution before, as one kernel."""
 
 import numpy as np
 import pytest
 
+from runtime.kernels.table import find_kernel
 from runtime.plan import NativeStep
 from schema import Node, Tensor
 from schema.ops.attributes import ArithmeticAttributes, Conv2DAttributes
@@ -68,3 +69,56 @@ def _activated(rng):
     nodes, inputs, y, arrays = block(rng)
     nodes[0].attributes = Conv2DAttributes(padding="SAME", activation="RELU")
     return nodes, inputs, y, arrays
+
+
+def separable(rng, out=32, channels=40, size=(13, 30), batch=2, **fields):
+    """(nodes, inputs, output, arrays): DEPTHWISE_CONV_2D 3x3, and CONV_2D 1x1."""
+    x, input_, taps, middle = float_operands(rng, (batch, *size, channels), (1, 3, 3, channels), channels, True)
+    _, _, kernel, y = float_operands(rng, (1,), (out, 1, 1, channels), out, True)
+    nodes = [
+        Node(
+            "DEPTHWISE_CONV_2D",
+            [input_, *taps],
+            [middle],
+            Conv2DAttributes(activation="RELU6", padding="SAME", **fields),
+        ),
+        Node("CONV_2D", [middle, *kernel], [y], Conv2DAttributes(activation="RELU")),
+    ]
+    return nodes, [input_], y, [x]
+
+
+@pytest.mark.skipif(find_kernel("depthwise_3x3", "float32") is None, reason="this CPU has no kernel for it")
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [(13, 30), (7, 7), (1, 1), (120, 5)])
+@pytest.mark.parametrize(("out", "channels"), [(32, 40), (70, 64), (5, 3)])
+def test_a_depthwise_convolution_makes_the_rows(stride, size, out, channels, rng):
+    nodes, inputs, y, arrays = separable(rng, out, channels, size, stride_h=stride, stride_w=stride)
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+
+
+@pytest.mark.skipif(find_kernel("depthwise_3x3", "float32") is None, reason="this CPU has no kernel for it")
+def test_a_whole_residual_block(rng):
+    channels = 48
+    nodes, inputs, made, arrays = separable(rng, channels, channels)
+    nodes[1].attributes = Conv2DAttributes()
+    y = Tensor("sum", np.float32)
+    nodes.append(Node("ADD", [inputs[0], made], [y], ArithmeticAttributes(activation="RELU6")))
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+
+
+def test_near_misses_of_depthwise_convolutions(rng):
+    def check(changed, outputs=None):
+        nodes, inputs, y, arrays = changed
+        outputs = [y] if outputs is None else outputs
+        compare(nodes, inputs, outputs, arrays, rtol=1e-5)
+        assert kernels(nodes, inputs, outputs, arrays) == ["DEPTHWISE_CONV_2D", "CONV_2D"]
+
+    check(separable(rng, dilation_w=2))
+    check(separable(rng, stride_h=3, stride_w=3))
+    changed = separable(rng)
+    check(changed, [changed[2], changed[0][0].outputs[0]])
+    nodes, inputs, y, arrays = separable(rng)
+    nodes[1].attributes = Conv2DAttributes(stride_h=2, stride_w=2)
+    check((nodes, inputs, y, arrays))
