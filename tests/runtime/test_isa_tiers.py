@@ -138,6 +138,8 @@ def test_code_of_a_tier_uses_no_wider_registers(tier, register):
     ("variable", "value", "message"),
     [
         ("XNN_ISA", "neon", r"'neon', which is no tier .*; this machine has .*scalar$"),
+        ("NUMBA_CPU_FEATURES", "+avx2,fma", r"NUMBA_CPU_FEATURES has 'fma', which does not begin with \+ or -"),
+        ("NUMBA_CPU_FEATURES", "+avx2, +fma", r"NUMBA_CPU_FEATURES has ' \+fma'"),
         ("XNN_ISA", "AVX2 ", r"'AVX2 ', which is no tier"),
         ("NUMBA_CPU_FEATURES", "+avx2,+fma4,+unheard-of", r"NUMBA_CPU_FEATURES asks for fma4, which this CPU lacks"),
     ],
