@@ -79,7 +79,8 @@ def test_kernels_against_their_references(tier):
     """The tests of all kernels, those over guarded memory among them, once more on that tier."""
     if tier not in available_tiers(host_target()):
         pytest.skip(f"this CPU lacks what {tier} needs")
-    files = [*(ROOT / "tests" / "runtime").glob("test_*_kernels.py"), ROOT / "tests" / "runtime" / "test_simd.py"]
+    folder = ROOT / "tests" / "runtime"
+    files = [*folder.glob("test_*_kernels.py"), folder / "test_simd.py", folder / "test_fusion.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-m", "not nightly", *files],
         cwd=ROOT,
