@@ -44,7 +44,7 @@ def write(path: Path, heading: str, rows: Sequence[Any], engines: Sequence[str])
     text = [
         "# Speed beside other engines",
         "",
-        f"Made by `python benchmarks/engine.py --write {path.name}`. {heading}.",
+        f"Made by `python benchmarks/engine.py --write benchmarks/{path.name}`. {heading}.",
         "",
         "Milliseconds of one call (medians), and in brackets xnn / engine: below 1, xnn is faster. The best peer is "
         "the better one of LiteRT and OpenVINO.",
