@@ -182,8 +182,9 @@ def _tables(
             levels = np.maximum(np.rint((exponents - base) * (1 << fine)).astype(np.int64) + 2, 1)
             if interval == 0:
                 levels[counts == 0] = 0
-            if int(levels.max()) < 2:
-                levels[np.argmax(smooth)] = 2
+            inside = levels[: max(1, knots - 1)]  # the last knot may lie behind the symbols
+            if int(inside.max()) < 2:
+                inside[np.argmax(smooth[: len(inside)])] = 2
             yield _Stored(scale, fine, interval, low, len(counts), levels)
 
 

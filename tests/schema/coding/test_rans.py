@@ -5,18 +5,7 @@ from hypothesis import strategies as st
 
 from schema import FormatError
 from schema.coding import frequencies, rans
-from tests.support.drawing import generators
-
-
-@st.composite
-def symbol_arrays(draw):
-    """Few or many symbols, common or rare, anywhere in 0 to 255, with gaps between them."""
-    rng = draw(generators)
-    count = draw(st.one_of(st.integers(1, 40), st.sampled_from([1000, 5000, 20_000])))
-    low = draw(st.integers(0, 255))
-    alphabet = np.unique(rng.integers(low, 256, draw(st.sampled_from([1, 2, 3, 16, 300]))))
-    weights = rng.random(len(alphabet)) ** draw(st.sampled_from([0, 1, 20]))
-    return rng.choice(alphabet, count, p=weights / weights.sum()).astype(np.uint8)
+from tests.support.drawing import symbol_arrays
 
 
 @given(symbol_arrays())
