@@ -46,7 +46,8 @@ def test_the_corpus_is_the_same_each_time():
 
 
 def test_what_the_cases_start_from_is_sound():
-    for data in (tables.sealed(tables.relu_graph()), tables.stored([6]), tables.conv([3, 1, 1, 2])):
+    coded = [tables.rans(b"\0" + table + tables.RUN, 16) for table in (tables.ONE, tables.TWO)]
+    for data in (tables.sealed(tables.relu_graph()), tables.stored([6]), tables.conv([3, 1, 1, 2]), *coded):
         assert len(schema.read(data).graph.nodes) == 1
     assert {node.op for graph in models.graphs() for node in graph.nodes} == set(schema.ops.NAMES)
 
