@@ -122,6 +122,8 @@ def _encodings(flat: np.ndarray) -> Iterator[EncodedConstant]:
     zeros = flat.size - nonzeros
     if zeros == 0 or (distinct is None and 8 * zeros * flat.itemsize <= flat.size):
         return  # one bit for each position would be more than the zeros are worth
+    if distinct is not None and distinct.size <= 256 and flat.size > SAMPLE and 2 * zeros < flat.size:
+        return  # entropy coding knows how often zero is; apart, positions pay where other values are rare
     positions = codecs.encode(occupied, _least(flat))
     yield EncodedConstant(flat.dtype, codecs.encode(flat[occupied]), positions=positions, nonzeros=nonzeros)
     if distinct is not None and nonzeros and bits_for(distinct.size - 2) < 8 * flat.itemsize:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from schema import FormatError
 from schema.coding import frequencies, rans
+from tests.support import rans_by_the_book
 from tests.support.drawing import symbol_arrays
 
 
@@ -13,6 +14,11 @@ def test_round_trip(symbols):
     data = rans.encode(symbols)
     np.testing.assert_array_equal(rans.decode(data, len(symbols)), symbols)
     np.testing.assert_array_equal(rans.decode(memoryview(b"?" + data)[1:], len(symbols)), symbols)
+
+
+@given(symbol_arrays(1000))
+def test_as_the_format_says(symbols):
+    assert rans_by_the_book.decode(rans.encode(symbols), len(symbols)) == symbols.tolist()
 
 
 @given(symbol_arrays())
