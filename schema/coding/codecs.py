@@ -64,13 +64,13 @@ def _encode_rans(numbers: np.ndarray) -> Stream | None:
         data = rans.encode(numbers.view(np.uint8) ^ _flipped(numbers.dtype))
         return None if data is None else Stream(data, "RANS", 8)
     bitmap = bitpack.pack(numbers, 1)
-    best: Stream | None = None
-    for bits in BITS_OF_BOOLS:
-        symbols = bitpack.unpack(bitmap, bits, -(-8 * len(bitmap) // bits), np.dtype(np.uint8))
-        data = rans.encode(symbols[: -(-numbers.size // bits)])
-        if data is not None and (best is None or len(data) < len(best.data)):
-            best = Stream(data, "RANS", bits)
-    return best
+    symbols = {
+        bits: bitpack.unpack(bitmap, bits, -(-8 * len(bitmap) // bits), np.dtype(np.uint8))[: -(-numbers.size // bits)]
+        for bits in BITS_OF_BOOLS
+    }
+    bits = min(symbols, key=lambda bits: rans.estimate(symbols[bits]))
+    data = rans.encode(symbols[bits])
+    return None if data is None else Stream(data, "RANS", bits)
 
 
 def _decode_rans(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:

@@ -44,13 +44,19 @@ def encode(symbols: np.ndarray) -> bytes | None:
     if len(symbols) > MAX_STEPS << MAX_LANES_LOG2:
         return None
     table, head, bits = frequencies.fit(np.bincount(symbols, minlength=256))
-    lanes_log2 = min(ENOUGH_LANES_LOG2, int(bits / 8 / LANE_BYTES).bit_length())
-    lanes_log2 = max(lanes_log2, (-(-len(symbols) // MAX_STEPS) - 1).bit_length())
+    lanes_log2 = _lanes_log2(len(symbols), bits)
     lanes = 1 << lanes_log2
     relative = symbols.astype(np.int64) - table.low
     rest = len(symbols) - _in_states(lanes, table, len(symbols))
     states, words = _encode(relative[:rest], LOWEST + _packed(relative[rest:], lanes, table), table)
     return bytes([lanes_log2]) + head + states.astype("<u4").tobytes() + words.astype("<u2").tobytes()
+
+
+def estimate(symbols: np.ndarray) -> float:
+    """About how many bytes `encode` makes of symbols, many times as fast."""
+    _, head, bits = frequencies.fit(np.bincount(symbols, minlength=256))
+    lanes = _lanes_log2(len(symbols), bits)
+    return len(head) + bits / 8 + (1 << lanes)
 
 
 def decode(data: bytes | memoryview, count: int) -> np.ndarray:
@@ -136,6 +142,12 @@ def _encode(symbols: np.ndarray, states: np.ndarray, table: Frequencies) -> tupl
         quotient, rest = np.divmod(x_here, count)
         x_here[:] = (quotient << table.scale) + rest + starts.take(here)
     return x, words[used:]
+
+
+def _lanes_log2(count: int, bits: float) -> int:
+    """Of the lanes for so many symbols that take so many bits."""
+    enough = min(ENOUGH_LANES_LOG2, int(bits / 8 / LANE_BYTES).bit_length())
+    return max(enough, (-(-count // MAX_STEPS) - 1).bit_length())
 
 
 def _in_states(lanes: int, table: Frequencies, count: int) -> int:
