@@ -13,13 +13,10 @@ from runtime.native.worker_pool import native_function
 from schema.coding import rans
 
 FAMILY, SYMBOL = "runtime.kernels.rans", "xnn_rans_decode"
-FEW = 4096  # symbols for which loading a kernel would take longer
 
 
 def decode_lanes(todo: rans.Lanes, symbols: np.ndarray) -> bool:
-    """What `rans.decode_lanes` gives; it is called for few symbols and where no kernel can be compiled."""
-    if len(symbols) < FEW:
-        return rans.decode_lanes(todo, symbols)
+    """What `rans.decode_lanes` gives; it is called where no kernel can be compiled."""
     try:
         address = kernel_library().load([FAMILY])[SYMBOL]
     except KernelCompileError:

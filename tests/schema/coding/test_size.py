@@ -33,7 +33,7 @@ def weights(count, bits, sparsity, shape, rng):
     return np.where(rng.random(count) < sparsity, 0, levels).astype(np.int8)
 
 
-@pytest.mark.parametrize("count", [4096, 40_000, pytest.param(300_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [4096, 20_000, pytest.param(300_000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("bits", range(2, 9))
 def test_coded_weights_are_as_small_as_their_entropy(bits, count, rng):
     """At most 1.02 of the entropy of positions and values, 64 bytes and the distinct values themselves."""
