@@ -23,7 +23,8 @@ MAX_STEPS = 1 << 14  # symbols of a lane: so that numpy, which takes some 10 us 
 LOWEST = 1 << 16  # of a lane's state between two symbols
 WORD_BITS = 16
 LANE_BYTES = 1024  # of coded symbols for each lane, or half as many: a lane costs about a byte
-ENOUGH_LANES_LOG2 = 8  # for short streams
+FEW_STEPS = 2048  # where so many are not enough for all symbols, there are twice as many lanes
+ENOUGH_LANES_LOG2 = 8  # for all but the longest streams
 
 
 @dataclass(eq=False)
@@ -102,21 +103,21 @@ def decode_lanes(todo: Lanes, symbols: np.ndarray) -> bool:
     symbol_of = (symbol_of + todo.table.low).astype(np.uint8)
     words, used = todo.words.astype(np.int64), 0
     x, mask = todo.states.astype(np.int64), (1 << scale) - 1
-    for first in range(0, len(symbols), lanes):
-        here = symbols[first : first + lanes]
-        x_here = x[: len(here)]
-        slot = x_here & mask
+    whole = len(symbols) // lanes * lanes
+    for here in [*symbols[:whole].reshape(-1, lanes), symbols[whole:]]:
+        now = x[: len(here)]
+        slot = now & mask
         symbol_of.take(slot, out=here, mode="clip")
-        x_here >>= scale
-        x_here *= count_of.take(slot)
-        x_here += offset_of.take(slot)
-        (low,) = (x_here < LOWEST).nonzero()
+        now >>= scale
+        now *= count_of.take(slot)
+        now += offset_of.take(slot)
+        (low,) = (now < LOWEST).nonzero()
         if low.size:
             taken = words[used : used + low.size]
             used += low.size
             if len(taken) != low.size:
                 return False
-            x_here[low] = x_here.take(low) << WORD_BITS | taken
+            now[low] = now.take(low) << WORD_BITS | taken
     todo.states[:] = x
     return used == len(words)
 
@@ -146,8 +147,10 @@ def _encode(symbols: np.ndarray, states: np.ndarray, table: Frequencies) -> tupl
 
 def _lanes_log2(count: int, bits: float) -> int:
     """Of the lanes for so many symbols that take so many bits."""
-    enough = min(ENOUGH_LANES_LOG2, int(bits / 8 / LANE_BYTES).bit_length())
-    return max(enough, (-(-count // MAX_STEPS) - 1).bit_length())
+    enough = int(bits / 8 / LANE_BYTES).bit_length()
+    if count > FEW_STEPS << enough:
+        enough += 1
+    return max(min(enough, ENOUGH_LANES_LOG2), (-(-count // MAX_STEPS) - 1).bit_length())
 
 
 def _in_states(lanes: int, table: Frequencies, count: int) -> int:
