@@ -29,7 +29,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from benchmarks import networks, report
 from benchmarks.engines import ENGINES, Run, Unsupported, version
 
-WARM, TIMED, PAUSE = 3, 6, 0.02  # calls of a block; seconds between blocks, in which spinning threads go to sleep
+TIMED = 10  # calls of a block
+PAUSE, WARM = 0.02, 0.04  # seconds between blocks, in which spinning threads go to sleep, and of calls before timing
 LARGEST_DIFFERENCE = {"int8": 0.1, "float32": 1e-3}  # of the largest output
 PEERS = ("LiteRT", "OpenVINO")  # "the best peer" is the better one of these
 
@@ -101,7 +102,9 @@ def measure(net: str, dtype: str, threads: int, engines: list[str], calls: int) 
             name = names[(i + turn) % len(names)]
             run = runs[name]
             time.sleep(PAUSE)
-            for _ in range(WARM):
+            begin = time.perf_counter()
+            run()
+            while time.perf_counter() - begin < WARM:
                 run()
             for _ in range(TIMED):
                 start = time.perf_counter()

@@ -45,20 +45,25 @@ def path(name: str, dtype: str) -> Path:
 
 
 def squeezenet(keras):
-    """SqueezeNet 1.1 (F. Iandola et al., arXiv:1602.07360, and the authors' later table), without dropout."""
-    layers = keras.layers
+    """SqueezeNet 1.1 (F. Iandola et al., arXiv:1602.07360, and the authors' later table), without dropout and softmax.
+
+    Weights are drawn so that activations keep their size from layer to layer, or all answers would be the same.
+    """
+
+    def convolution(filters, size, **options):
+        return keras.layers.Conv2D(filters, size, activation="relu", kernel_initializer="he_normal", **options)
+
     inputs = keras.Input((227, 227, 3))
-    x = layers.Conv2D(64, 3, strides=2, activation="relu")(inputs)
-    x = layers.MaxPooling2D(3, 2)(x)
+    x = convolution(64, 3, strides=2)(inputs)
+    x = keras.layers.MaxPooling2D(3, 2)(x)
     for i, squeezed in enumerate((16, 16, 32, 32, 48, 48, 64, 64)):
-        x = layers.Conv2D(squeezed, 1, activation="relu")(x)
-        left = layers.Conv2D(4 * squeezed, 1, activation="relu")(x)
-        right = layers.Conv2D(4 * squeezed, 3, padding="same", activation="relu")(x)
-        x = layers.Concatenate()([left, right])
+        x = convolution(squeezed, 1)(x)
+        expanded = [convolution(4 * squeezed, 1)(x), convolution(4 * squeezed, 3, padding="same")(x)]
+        x = keras.layers.Concatenate()(expanded)
         if i in (1, 3):
-            x = layers.MaxPooling2D(3, 2)(x)
-    x = layers.Conv2D(1000, 1, activation="relu")(x)
-    return keras.Model(inputs, layers.Softmax()(layers.GlobalAveragePooling2D()(x)), name="squeezenet")
+            x = keras.layers.MaxPooling2D(3, 2)(x)
+    x = convolution(1000, 1)(x)
+    return keras.Model(inputs, keras.layers.GlobalAveragePooling2D()(x), name="squeezenet")
 
 
 def make(name: str) -> None:

@@ -30,6 +30,12 @@ class Fused(Node):
     before: Node | None = None
 
 
+def members(node: Node) -> list[str]:
+    """The ops that a node of a plan computes, in their order."""
+    before = [node.before.op] if isinstance(node, Fused) and node.before is not None else []
+    return [*before, node.op, *["ADD"] * has_residual(node)]
+
+
 def has_residual(node: Node) -> bool:
     """Whether a node is a convolution with an addition in it."""
     return node.op == "CONV_2D" and len(node.inputs) > RESIDUAL

@@ -159,6 +159,7 @@ class Plan:
         starts = {t: offsets[root] + self.storage.offset(t) for t, root in self.storage.root.items()}
         self._views = {t: self._view(t, start) for t, start in starts.items()}
         self._input_views = [self._views[tensor] for tensor in self.graph.inputs]
+        self._output_views = [] if self.tail else [self._known_or_view(tensor) for tensor in self.graph.outputs]
         base = self.arena.ctypes.data
         places = {t: base + start for t, start in starts.items()}
         families = dict.fromkeys(c.family for s in self.steps if isinstance(s, NativeStep) for c in s.calls)
@@ -192,7 +193,10 @@ class Plan:
         with self._lock:
             self.write_inputs(arrays)
             for step in self.steps:
-                self.run_step(step, threads)
+                if isinstance(step, NativeStep):
+                    step.plan.run(threads)  # type: ignore[union-attr]
+                else:
+                    self.run_step(step, threads)
             return self.read_outputs(threads)
 
     def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
@@ -229,7 +233,9 @@ class Plan:
         return parts
 
     def read_outputs(self, threads: int | None = None) -> list[np.ndarray]:
-        values = self._run_tail(threads) if self.tail else {}
+        if not self.tail:
+            return [np.array(view) for view in self._output_views]
+        values = self._run_tail(threads)
         return [self._output(tensor, values) for tensor in self.graph.outputs]
 
     def _output(self, tensor: Tensor, values: dict[Tensor, np.ndarray]) -> np.ndarray:

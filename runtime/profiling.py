@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import schema
+from runtime import fusion
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import WALKER, default_threads
@@ -94,18 +95,27 @@ def _node(plan: Plan, part: Part, median: float, overhead: float, peaks: dict[st
     dtype = _product_dtype(node, plan.inference)
     return NodeProfile(
         node.name,
-        node.op,
+        "+".join(fusion.members(node)),
         part.kernel,
         max(median - overhead, 0.0) if part.native else median,
         _macs(node, plan.inference),
-        sum(size_in_bytes(types[t]) for t in {*node.inputs, *node.outputs} if t is not None),
+        sum(size_in_bytes(types[t]) for t in {*_read(node), *node.outputs} if t is not None),
         None if dtype is None else peaks[dtype],
     )
 
 
+def _read(node: Node) -> list[Tensor | None]:
+    """What comes from memory: of fused nodes, not what is between them."""
+    before = node.before if isinstance(node, fusion.Fused) else None
+    return [*node.inputs, *([] if before is None else before.inputs)]
+
+
 def _macs(node: Node, inference: Inference) -> int:
-    types = [None if t is None else inference.types[t] for t in node.inputs]
-    return ops.get(node.op).macs(node.attributes, types, [inference.types[t] for t in node.outputs])
+    inputs, count = list(node.inputs), 0
+    if isinstance(node, fusion.Fused) and node.before is not None:
+        inputs[0], count = node.before.outputs[0], _macs(node.before, inference)
+    types = [None if t is None else inference.types[t] for t in inputs]
+    return count + ops.get(node.op).macs(node.attributes, types, [inference.types[t] for t in node.outputs])
 
 
 def _product_dtype(node: Node, inference: Inference) -> str | None:

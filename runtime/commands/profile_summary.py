@@ -103,8 +103,9 @@ def heading(summary: Mapping[str, Any]) -> list[str]:
     """What was measured, in sentences."""
     rows, depth, columns = summary["product"]
     peaks = ", ".join(f"{dtype} {peak:.0f} GMAC/s" for dtype, peak in summary["peak_gmacs"].items())
+    threads = f"{summary['threads']} thread{'s' * (summary['threads'] > 1)}"
     lines = [
-        f"kernels for {summary['cpu']}, tier {summary['isa']}; {summary['threads']} thread{'s' * (summary['threads'] > 1)}: "
+        f"kernels for {summary['cpu']}, tier {summary['isa']}; {threads}: "
         f"whole call {summary['call_us'] / 1e3:.3f} ms, sum of {len(summary['nodes'])} nodes "
         f"{summary['sum_us'] / 1e3:.3f} ms, arena {summary['arena_bytes']} bytes",
         f"medians; {summary['overhead_us']:.1f} us that it takes to start a node by itself are taken off each",

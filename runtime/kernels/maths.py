@@ -145,8 +145,19 @@ def erf_near_zero(x):
 
 
 @inline
+def log1p(x):
+    """log(1 + x) for x >= 0, with the digits that 1 + x loses where x is small.
+
+    D. Goldberg, "What every computer scientist should know about floating-point arithmetic", 1991, theorem 4.
+    """
+    whole = float32(1) + x
+    lost = whole - float32(1)
+    return x if lost == float32(0) else log(whole) * (x / lost)
+
+
+@inline
 def softplus(x):
     """log(1 + e**x) without overflow."""
     positive = x if x > float32(0) else float32(0)
-    y = positive + log(float32(1) + exp(-abs(x)))
+    y = positive + log1p(exp(-abs(x)))
     return x if x != x else y

@@ -60,7 +60,8 @@ def _pairs(context: LoweringContext) -> np.ndarray:
     """The reference's result for every pair of int8 numbers: int8 (256, 256)."""
     a, b = context.inputs
     every = np.arange(-128, 128).astype(np.int8)
-    arrays = [np.repeat(every, 256), np.tile(every, 256)]
-    types = [TensorType((65536,), np.dtype(np.int8), t.quantization) for t in (a, b) if t is not None]
-    output = TensorType((65536,), np.dtype(np.int8), context.outputs[0].quantization)
-    return ops.get(context.node.op).reference(context.attributes, arrays, types, [output])[0].reshape(256, 256)
+    arrays = [every[:, np.newaxis], every[np.newaxis]]
+    given = zip((a, b), arrays, strict=True)
+    types = [TensorType(array.shape, array.dtype, t.quantization) for t, array in given if t is not None]
+    output = TensorType((256, 256), np.dtype(np.int8), context.outputs[0].quantization)
+    return ops.get(context.node.op).reference(context.attributes, arrays, types, [output])[0]

@@ -22,6 +22,7 @@ PASS_DEPTH = 256  # so much of a panel stays in a first-level cache
 SAME_SETS = 1024  # rows that many bytes apart share a quarter of a first-level cache's sets, or less
 COPY_PANELS = 4
 LEAST_LINE = 2  # times the rows that a kernel computes at once: shorter lines waste too many of them
+DEPTHWISE_ROWS = 128
 LINES_BYTES = 256 * 1024
 NO_LINES = {"lines": 0, "lines_in": 0, "line_blocks": 0, "line_bytes": 0}
 
@@ -125,9 +126,9 @@ def _depthwise(before: LoweringContext, windows: Windows, rows: int, panels: int
     assert calls is not None  # runtime.fusion has looked
     _, out_h, out_w, depth = before.outputs[0].shape or ()
     row_bytes = (-(-4 * depth // LINE) | 1) * LINE
-    count = min(max(1, BLOCK_ROWS // out_w), max(1, LINES_BYTES // (row_bytes * out_w)), out_h)
+    most = max(1, min(DEPTHWISE_ROWS // out_w, LINES_BYTES // (row_bytes * out_w)))
+    count = min(most, -(-out_h // 2))  # two workers have something to do, and weights are read no more often than that
     line_blocks = -(-out_h // count)
-    count = -(-out_h // line_blocks)
     return {
         "source": parameters.ROWS_OF_DEPTHWISE,
         "depthwise": Parameters(calls[0].block, {**calls[0].params, "output": 0}),

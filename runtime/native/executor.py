@@ -95,17 +95,18 @@ class NativePlan:
             self._reset()  # what remains are the lock and the helpers of the parent process
         if not self._calls or count == 0:
             return first if self._calls else -1
+        if first == 0 and count is None and (threads == 1 or self._width == 1):
+            with self._lock:  # small nets are run so often that Python's share counts
+                block = self._alone
+                if self._walk_alone(block.address, 0, 0, 0) == 0:
+                    return -1
+                return self._ended(block)
         workers = max(1, min(default_threads() if threads is None else threads, self._width))
         with self._lock:
             if workers == 1:
-                block = self._alone
-                if first == 0 and count is None:  # small nets are run so often that Python's share counts
-                    if self._walk_alone(block.address, 0, 0, 0) == 0:
-                        return -1
-                else:
-                    block = RunBlock()
-                    self._prepare(block)
-                    self._walk(block, first, count, None, 0)
+                block = RunBlock()
+                self._prepare(block)
+                self._walk(block, first, count, None, 0)
             else:
                 pool = worker_pool()
                 pool.ensure(workers - 1)
@@ -114,9 +115,13 @@ class NativePlan:
                 self._prepare(block)
                 self._walk(block, first, count, pool, workers - 1)
                 pool.return_block(block)
-            failure, after = block[layout.RUN_FAILURE], block[layout.RUN_NEXT]
-            block[layout.RUN_FAILURE] = 0
+            return self._ended(block)
+
+    def _ended(self, block: RunBlock) -> int:
+        """The record that would come next. Raises ExecutionError if a kernel has failed."""
+        failure, after = block[layout.RUN_FAILURE], block[layout.RUN_NEXT]
         if failure:
+            block[layout.RUN_FAILURE] = 0
             self._raise(failure)
         return after
 

@@ -86,7 +86,9 @@ class KernelLibrary:
 
     def _link(self, family: str, item: KernelObject) -> dict[str, int]:
         if self._linker is None:
-            self._linker = llvm.create_lljit_compiler(create_target_machine(self.target))
+            # JITLink puts the sections of an object side by side. RuntimeDyld, the default, maps code and constants
+            # where there is room; in a full address space that is too far apart for 32-bit offsets, and LLVM aborts.
+            self._linker = llvm.create_lljit_compiler(create_target_machine(self.target), use_jit_link=True)
         builder = llvm.JITLibraryBuilder().add_object_img(item.code)
         for symbol in item.exports:
             builder.export_symbol(symbol)

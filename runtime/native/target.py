@@ -96,9 +96,13 @@ def host_target() -> Target:
 
 
 def _check_features(features: str) -> None:
-    """Code with an instruction that the CPU lacks would end the process."""
+    """What LLVM cannot read, and code with an instruction that the CPU lacks, would end the process."""
+    given = [feature for feature in features.split(",") if feature]
+    unclear = [feature for feature in given if feature[0] not in "+-"]
+    if unclear:
+        raise InputError(f"{FEATURES_VARIABLE} has '{unclear[0]}', which does not begin with + or -")
     present = llvm.get_host_cpu_features()
-    lacking = [f[1:] for f in features.split(",") if f.startswith("+") and present.get(f[1:]) is False]
+    lacking = [f[1:] for f in given if f[0] == "+" and present.get(f[1:]) is False]
     if lacking:
         raise InputError(f"{FEATURES_VARIABLE} asks for {', '.join(lacking)}, which this CPU lacks")
 

@@ -73,6 +73,7 @@ def test_a_module_without_kernels_is_refused():
 
 @pytest.mark.parametrize("name", ["NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"])
 def test_the_cpu_may_be_overridden(monkeypatch, name):
+    monkeypatch.delenv("XNN_ISA", raising=False)
     monkeypatch.setenv(name, "generic" if name == "NUMBA_CPU_NAME" else "+sse2,-avx")
     target = host_target.__wrapped__()  # not what this process settled on
     assert target != TARGETS[0]

@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+import runtime
+import schema
+from runtime import profiling
 from runtime.kernels.table import find_kernel
 from runtime.plan import NativeStep
-from schema import Node, Tensor
+from schema import Model, Node, Tensor
 from schema.ops.attributes import ArithmeticAttributes, Conv2DAttributes
 from tests.support.engine import compare, graph_of, run
 from tests.support.operands import float_operands, int8_operands
@@ -122,3 +125,17 @@ def test_near_misses_of_depthwise_convolutions(rng):
     nodes, inputs, y, arrays = separable(rng)
     nodes[1].attributes = Conv2DAttributes(stride_h=2, stride_w=2)
     check((nodes, inputs, y, arrays))
+
+
+@pytest.mark.skipif(find_kernel("depthwise_3x3", "float32") is None, reason="this CPU has no kernel for it")
+def test_the_profile_counts_all_that_is_computed_together(rng):
+    nodes, inputs, made, arrays = separable(rng, 48, 48)
+    nodes[1].attributes = Conv2DAttributes()
+    y = Tensor("sum", np.float32)
+    nodes.append(Node("ADD", [inputs[0], made], [y], ArithmeticAttributes()))
+    model = runtime.load(schema.write(Model([graph_of(nodes, inputs, [y])])), threads=1)
+    (row,) = profiling.profile(model, arrays, 2, 1).nodes
+    pixels = 2 * 13 * 30
+    assert row.op == "DEPTHWISE_CONV_2D+CONV_2D+ADD"
+    assert row.macs == pixels * 48 * (9 + 48)
+    assert row.bytes_moved == 4 * (2 * pixels * 48 + 9 * 48 + 48 + 48 * 48 + 48)

@@ -73,6 +73,26 @@ def test_tiers_agree(tier, ours, tmp_path):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max(), err_msg=name)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "amx"])
+def test_kernels_against_their_references(tier):
+    """The tests of all kernels, those over guarded memory among them, once more on that tier."""
+    if tier not in available_tiers(host_target()):
+        pytest.skip(f"this CPU lacks what {tier} needs")
+    folder = ROOT / "tests" / "runtime"
+    files = [*folder.glob("test_*_kernels.py"), folder / "test_simd.py", folder / "test_fusion.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-q", "-m", "not nightly", *files],
+        cwd=ROOT,
+        env={**os.environ, "XNN_ISA": tier, "HYPOTHESIS_PROFILE": "ci"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+
+
 def test_wide_kernels_are_chosen_by_features_not_by_name():
     assert isa_tiers(Target(LINUX, "sapphirerapids", "")) == ("generic",)
     assert isa_tiers(Target(LINUX, "generic", "+avx512f,+avx512bw,+avx512vl")) == ("avx512", "generic")
@@ -119,6 +139,8 @@ def test_code_of_a_tier_uses_no_wider_registers(tier, register):
     ("variable", "value", "message"),
     [
         ("XNN_ISA", "neon", r"'neon', which is no tier .*; this machine has .*scalar$"),
+        ("NUMBA_CPU_FEATURES", "+avx2,fma", r"NUMBA_CPU_FEATURES has 'fma', which does not begin with \+ or -"),
+        ("NUMBA_CPU_FEATURES", "+avx2, +fma", r"NUMBA_CPU_FEATURES has ' \+fma'"),
         ("XNN_ISA", "AVX2 ", r"'AVX2 ', which is no tier"),
         ("NUMBA_CPU_FEATURES", "+avx2,+fma4,+unheard-of", r"NUMBA_CPU_FEATURES asks for fma4, which this CPU lacks"),
     ],
@@ -134,6 +156,7 @@ def test_bad_variables_are_errors(monkeypatch, variable, value, message):
 def test_hidden_features_are_no_tier(monkeypatch):
     if not all(llvm.get_host_cpu_features().get(f) for f in ("avx2", "fma", "avx512f")):
         pytest.skip("this CPU has nothing to hide")
+    monkeypatch.delenv("XNN_ISA", raising=False)
     monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2,+fma")
     assert isa_tiers(host_target.__wrapped__()) == ("generic",)
     monkeypatch.setenv("XNN_ISA", "avx512")

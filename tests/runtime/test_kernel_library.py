@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runtime.kernels.table import find_kernel
 from runtime.native.errors import KernelCompileError
 from runtime.native.kernel_library import KernelLibrary, cache_key, source_files
 from runtime.native.object_cache import KernelObject, ObjectCache, default_cache_folder, pack_object, unpack_object
@@ -182,3 +183,27 @@ def test_source_files_are_all_that_a_family_and_the_compiler_import():
     assert {"runtime/native/walker.py", "runtime/native/layout.py", "runtime/native/atomics.py"} <= names
     assert {"runtime/kernels/abi.py", "runtime/kernels/parameters.py", "runtime/native/compiler.py"} <= names
     assert "tests/support/probe_kernels.py" in {p.relative_to(ROOT).as_posix() for p in source_files(FAMILY)}
+
+
+# Holes of 16 KB high up and no other room for gigabytes: what is larger than a hole lies far from what fits into one.
+FAR_APART = """
+import mmap, sys
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+small = [mmap.mmap(-1, 16384, flags) for _ in range(2000)]
+large = mmap.mmap(-1, 6 << 30, flags, mmap.PROT_READ)
+for part in small[::2]:
+    part.close()
+from runtime.native.kernel_library import kernel_library
+families = ["matmul_f32_12x32", "pooling_f32"] if len(sys.argv) > 1 else ["matmul_f32_6x16", "pooling_f32"]
+kernel_library().load([f"runtime.kernels.{family}" for family in families])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems place mappings differently")
+def test_code_and_constants_need_no_room_side_by_side():
+    """RuntimeDyld aborts the process here: "Assertion `isInt<32>(RealOffset)' failed"."""
+    wide = ["wide"] if find_kernel("depthwise_3x3", "float32") else []
+    done = subprocess.run(
+        [sys.executable, "-c", FAR_APART, *wide], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
