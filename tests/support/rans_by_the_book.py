@@ -1,4 +1,4 @@
-"""A decoder of entropy-coded streams in plain Python, written from schema/FORMAT.md alone: slow, one symbol at a time."""
+"""A decoder of entropy-coded streams in plain Python, written from schema/FORMAT.md alone, one symbol at a time."""
 
 from __future__ import annotations
 
