@@ -14,7 +14,11 @@ if Path(schema.__file__ or "").parent.name != "schema" or not hasattr(schema, "X
         "virtual environment"
     )
 
+from runtime.decoding import decode_lanes
 from runtime.session import Model, load
 from runtime.signature import TensorInfo
+from schema.coding import rans
+
+rans.use(decode_lanes)
 
 __all__ = ["Model", "TensorInfo", "load"]

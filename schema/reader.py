@@ -26,7 +26,7 @@ from schema.ops import attributes as attribute_tables
 from schema.ops import calls
 from schema.quantization import Quantization
 
-READER_VERSION = 1
+READER_VERSION = 2
 MAX_DEPTH = 16  # of graphs that run each other
 STREAMS = ("values", "codebook", "positions", "channel_scale")
 SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
@@ -81,13 +81,13 @@ def _read(data: memoryview) -> Model:
 class _Weights:
     """The weights section: what has been decoded, and how much more may be.
 
-    An element takes at least one bit and is at most 8 bytes wide, but streams can be shared: without a limit a small
-    file could name one stream in each of many constants.
+    A byte stands for MAX_EXPANSION bytes of values at most, and streams can be shared: without a limit a small file
+    could name one stream in each of many constants, or say much in few bytes.
     """
 
     def __init__(self, data: memoryview):
         self.data = data
-        self.left = 64 * len(data) + SHARED_BYTES
+        self.left = constant_coding.MAX_EXPANSION * len(data) + SHARED_BYTES
         self.decoded: dict[Any, Constant] = {}
 
     def constant(self, raw: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype) -> Constant:

@@ -13,6 +13,7 @@ from schema.generated.layout import ENUMS, TABLES, UNIONS
 from schema.graph import Constant, Graph, Model, Node, Tensor, nested
 
 MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
+READER_OF_CODING = {"RANS": 2}  # the first reader version that knows a coding, where that is not 1
 
 
 class _Weights:
@@ -22,9 +23,11 @@ class _Weights:
         self.data = bytearray()
         self.alignment = container.SMALL_ALIGNMENT
         self.offsets: dict[bytes, int] = {}
+        self.minimum_reader = 1
 
     def add(self, stream: Stream, itemsize: int):
         data = bytes(stream.data)
+        self.minimum_reader = max(self.minimum_reader, READER_OF_CODING.get(stream.coding, 1))
         align = itemsize
         if len(data) >= MAP_SIZE and stream.coding == "RAW":
             align = self.alignment = container.MAP_ALIGNMENT
@@ -42,10 +45,12 @@ def write(model: Model) -> bytes:
     constants: dict[Constant, object] = {}
     inner = [graph for outer in model.graphs for graph in nested(outer)]
     graphs = {graph: index for index, graph in enumerate(dict.fromkeys([*model.graphs, *inner]))}
+    stored = [_graph(graph, graphs, weights, constants) for graph in graphs]
     root = fb.ModelT(
+        minimumReader=weights.minimum_reader,
         requantization=ENUMS["Requantization"][model.requantization],
         producer=model.producer or None,
-        graphs=[_graph(graph, graphs, weights, constants) for graph in graphs],
+        graphs=stored,
         metadata=[fb.EntryT(key=k, value=v) for k, v in sorted(model.metadata.items())] or None,
     )
     builder = flatbuffers.Builder(1024)

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schema.coding import bitpack
+from schema.coding import bitpack, rans
 from schema.coding.streams import Stream
 from schema.errors import FormatError
+
+BITS_OF_BOOLS = (8, 4, 2, 1)  # so many may be one symbol
 
 
 class Codec(NamedTuple):
@@ -55,16 +57,53 @@ def _decode_packed(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
     return bitpack.unpack(stream.data, stream.bits, count, dtype)
 
 
+def _encode_rans(numbers: np.ndarray) -> Stream | None:
+    if numbers.size == 0 or numbers.dtype.itemsize != 1:
+        return None
+    if numbers.dtype.kind != "b":
+        data = rans.encode(numbers.view(np.uint8) ^ _flipped(numbers.dtype))
+        return None if data is None else Stream(data, "RANS", 8)
+    bitmap = bitpack.pack(numbers, 1)
+    symbols = {
+        bits: bitpack.unpack(bitmap, bits, -(-8 * len(bitmap) // bits), np.dtype(np.uint8))[: -(-numbers.size // bits)]
+        for bits in BITS_OF_BOOLS
+    }
+    bits = min(symbols, key=lambda bits: rans.estimate(symbols[bits]))
+    data = rans.encode(symbols[bits])
+    return None if data is None else Stream(data, "RANS", bits)
+
+
+def _decode_rans(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
+    if dtype.itemsize != 1 or stream.bits not in (BITS_OF_BOOLS if dtype.kind == "b" else (8,)):
+        raise FormatError(f"symbols of {stream.bits} bits for numbers of {dtype}")
+    if dtype.kind != "b":
+        return (rans.decode(stream.data, count) ^ _flipped(dtype)).view(dtype)
+    symbols = rans.decode(stream.data, -(-count // stream.bits))
+    if int(symbols.max()) >> stream.bits or int(symbols[-1]) >> (count - 1) % stream.bits + 1:
+        raise FormatError(f"a symbol with more than its {stream.bits} bools")
+    bitmap = bitpack.pack(symbols, stream.bits) if stream.bits < 8 else symbols
+    return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count, bitorder="little").view(bool)
+
+
+def _flipped(dtype: np.dtype) -> np.uint8:
+    """Symbols are in the order of the numbers: -128 is symbol 0."""
+    return np.uint8(0x80 if dtype.kind == "i" else 0)
+
+
 CODECS: dict[str, Codec] = {
     "RAW": Codec(_encode_raw, _decode_raw),
     "PACKED": Codec(_encode_packed, _decode_packed),
+    "RANS": Codec(_encode_rans, _decode_rans),
 }
 
 
-def encode(numbers: np.ndarray) -> Stream:
-    """The smallest stream of these numbers (1-D, C order); the first of CODECS among equals."""
-    streams = [codec.encode(numbers) for codec in CODECS.values()]
-    return min((s for s in streams if s is not None), key=lambda s: len(s.data))
+def encode(numbers: np.ndarray, at_least: int = 0) -> Stream:
+    """The smallest stream of these numbers (1-D, C order) that has `at_least` so many bytes, else the largest; the
+    first of CODECS among equals.
+    """
+    streams = [s for codec in CODECS.values() if (s := codec.encode(numbers)) is not None]
+    enough = [s for s in streams if len(s.data) >= at_least]
+    return min(enough, key=lambda s: len(s.data)) if enough else max(streams, key=lambda s: len(s.data))
 
 
 def decode(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:

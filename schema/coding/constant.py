@@ -22,6 +22,8 @@ MAX_CODEBOOK = 1 << 16
 STREAM_OVERHEAD = (
     32  # bytes of metadata that one more stream costs: its table in the FlatBuffer and the reference to it
 )
+MAX_EXPANSION = 1024
+"""Bytes of values that a byte of a file may stand for: what little says much is stored in more bytes than it needs."""
 SAMPLE = 1 << 14  # elements by which a large tensor is judged
 
 NARROWER = {"float64": ("float16", "float32"), "float32": ("float16",), "int64": ("int8", "int16", "int32"),
@@ -45,8 +47,7 @@ def size(encoded: EncodedConstant) -> int:
 def decode(encoded: EncodedConstant, shape: tuple[int, ...], dtype: np.dtype) -> Constant:
     """The constant of a tensor of that shape and dtype.
 
-    Raises FormatError for streams that do not fit the shape. No more than the tensor itself is allocated, and a stream
-    holds at least one bit for each of its elements.
+    Raises FormatError for streams that do not fit the shape. What is allocated is a small multiple of the tensor.
     """
     _check_dtypes(encoded, np.dtype(dtype))
     count = math.prod(shape)
@@ -112,16 +113,18 @@ def _patterns(flat: np.ndarray) -> np.ndarray:
 def _encodings(flat: np.ndarray) -> Iterator[EncodedConstant]:
     """Each way to store these values without a channel scale, the simplest first."""
     patterns = _patterns(flat)
-    yield EncodedConstant(flat.dtype, codecs.encode(flat))
+    yield EncodedConstant(flat.dtype, codecs.encode(flat, _least(flat)))
     distinct = _distinct(patterns)
     if distinct is not None and bits_for(distinct.size - 1) < 8 * flat.itemsize:
-        yield _with_codebook(flat.dtype, patterns, distinct)
+        yield _with_codebook(flat.dtype, patterns, distinct, _least(flat))
     occupied = patterns != 0
     nonzeros = int(np.count_nonzero(occupied))
     zeros = flat.size - nonzeros
     if zeros == 0 or (distinct is None and 8 * zeros * flat.itemsize <= flat.size):
         return  # one bit for each position would be more than the zeros are worth
-    positions = codecs.encode(occupied)
+    if distinct is not None and distinct.size <= 256 and flat.size > SAMPLE and 2 * zeros < flat.size:
+        return  # entropy coding knows how often zero is; apart, positions pay where other values are rare
+    positions = codecs.encode(occupied, _least(flat))
     yield EncodedConstant(flat.dtype, codecs.encode(flat[occupied]), positions=positions, nonzeros=nonzeros)
     if distinct is not None and nonzeros and bits_for(distinct.size - 2) < 8 * flat.itemsize:
         encoded = _with_codebook(flat.dtype, patterns[occupied], distinct[distinct != 0])
@@ -152,15 +155,29 @@ def _sorted_set(numbers: np.ndarray) -> np.ndarray:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
 
 
-def _with_codebook(dtype: np.dtype, patterns: np.ndarray, distinct: np.ndarray) -> EncodedConstant:
+def _least(flat: np.ndarray) -> int:
+    """The fewest bytes that a stream which has something for each of these values may take."""
+    return -(-flat.nbytes // MAX_EXPANSION)
+
+
+def _with_codebook(dtype: np.dtype, patterns: np.ndarray, distinct: np.ndarray, at_least: int = 0) -> EncodedConstant:
+    indices = _indices(patterns, distinct)
+    if distinct.size <= 256:  # the commonest first: then few bytes say how often each occurs
+        order = np.argsort(-np.bincount(indices, minlength=distinct.size), kind="stable")
+        distinct = distinct[order]
+        indices = np.argsort(order).astype(indices.dtype)[indices]
+    codebook = codecs.CODECS["RAW"].encode(distinct.view(dtype))
+    return EncodedConstant(dtype, codecs.encode(indices, at_least), codebook=codebook)
+
+
+def _indices(patterns: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+    """Where each pattern is among the distinct ones, which are in ascending order."""
     entry = _index_dtype(distinct.size)
-    if patterns.itemsize <= 2:
-        table = np.zeros(1 << 8 * patterns.itemsize, entry)
-        table[distinct] = np.arange(distinct.size)
-        indices = table[patterns]
-    else:
-        indices = np.searchsorted(distinct, patterns).astype(entry)
-    return EncodedConstant(dtype, codecs.encode(indices), codebook=codecs.CODECS["RAW"].encode(distinct.view(dtype)))
+    if patterns.itemsize > 2:
+        return np.searchsorted(distinct, patterns).astype(entry)
+    table = np.zeros(1 << 8 * patterns.itemsize, entry)
+    table[distinct] = np.arange(distinct.size)
+    return table[patterns]
 
 
 def _index_dtype(entries: int) -> np.dtype:

@@ -24,6 +24,7 @@ class DType(object):
 class Coding(object):
     RAW = 0
     PACKED = 1
+    RANS = 2
 
 
 class Requantization(object):

@@ -107,6 +107,21 @@ def conv(kernel: list[int], picture: Any = (1, 4, 4, 2), **attributes: Any) -> b
     return sealed(relu_graph(tensors=tensors, nodes=[given]), weights=bytes(4 * count))
 
 
+def rans_table(bits: int, size: int, kind: int = 0, low: int = 0, symbols: int = 1) -> bytes:
+    """A table of frequencies: three bytes, then the Rice parameter, levels and padding, the lowest bit first."""
+    return bytes([kind, low, symbols - 1]) + bits.to_bytes(size, "little")
+
+
+def rans(data: bytes, count: int = 24, dtype: int = fb.DType.UINT8, bits: int = 8) -> bytes:
+    """So many numbers in an entropy-coded stream."""
+    values = fb.StreamT(size=len(data), coding=fb.Coding.RANS, bits=bits)
+    return stored([count], dtype, data, dtype=dtype, values=values)
+
+
+ONE = rans_table(2 << 3, 2)  # symbol 0, which is all there is
+TWO = rans_table(2 << 3 | 1 << 10, 2, symbols=2)  # symbols 0 and 1, equally often
+RUN = (1 << 16).to_bytes(4, "little")  # the state at the end, and at the start where no symbol changes it
+
 STEM = r"graph 0, node 0 \(CONV_2D 'stem'\): "
 NODE = r"graph 0, node 0 \(RELU.*\): "
 
@@ -298,6 +313,59 @@ CASES: dict[str, tuple[bytes, str]] = {
     "bits-of-floats": (stored([6], values=stream(24, bits=3)), "tensor 2: packed numbers of float32"),
     "bits-padding-not-zero": (packed(3, 1, shape=[23], weights=b"\xff" * 24), "tensor 2: the padding"),
     "bool-of-2": (stored([24], BOOL, b"\2" * 24, dtype=BOOL), "tensor 2: a bool of 2"),
+    "rans-empty": (rans(b""), "tensor 2: an empty stream"),
+    "rans-of-nothing": (rans(b"\0" + ONE + RUN, 0), "tensor 2: an entropy-coded stream of nothing"),
+    "rans-2^255-lanes": (rans(b"\xff" + ONE + RUN), "tensor 2: 2.255 lanes"),
+    "rans-lanes-without-states": (rans(b"\4" + ONE + RUN), "tensor 2: 4 bytes for the states of 16 lanes"),
+    "rans-bomb": (rans(b"\0" + ONE + RUN, 1 << 15), "tensor 2: 32768 symbols of 1 lanes"),
+    "rans-bomb-of-2^31": (rans(b"\0" + ONE + RUN, 2**31 - 1), "tensor 2: .*far more than the file holds"),
+    "rans-table-missing": (rans(b"\0\0\0"), "tensor 2: 2 bytes are too few for a table"),
+    "rans-table-without-end": (rans(b"\0" + rans_table(0, 40, symbols=9)), "tensor 2: the table .* does not end"),
+    "rans-table-cut": (rans(b"\0" + rans_table(0, 1)), "tensor 2: the table .* does not end"),
+    "rans-table-of-scale-15": (rans(b"\0" + rans_table(2 << 3, 2, kind=7) + RUN), "tensor 2: a table .* kind 7"),
+    "rans-table-of-interval-64": (
+        rans(b"\0" + rans_table(2 << 3, 2, kind=6 << 5) + RUN),
+        "tensor 2: a table .* kind 192",
+    ),
+    "rans-symbol-256": (rans(b"\0" + rans_table(2 << 3, 2, 0, 255, 2) + RUN), "tensor 2: .* symbols 255 to 256"),
+    "rans-all-frequencies-0": (rans(b"\0" + rans_table(0, 2) + RUN), "tensor 2: .* all 0"),
+    "rans-level-too-high": (rans(b"\0" + rans_table(127 << 3, 2) + RUN), "tensor 2: a frequency of level 127"),
+    "rans-level-negative": (rans(b"\0" + rans_table(1 << 11, 2, symbols=2) + RUN), "tensor 2: .* level -1"),
+    "rans-table-padding": (rans(b"\0" + rans_table(2 << 3 | 1 << 15, 2) + RUN), "tensor 2: the padding"),
+    "rans-half-a-word": (rans(b"\0" + TWO + RUN + b"\0"), "tensor 2: 5 bytes for the states of 1 lanes"),
+    "rans-too-few-words": (rans(b"\0" + TWO + RUN, 1000), "tensor 2: the words .* are not those of 1000"),
+    "rans-too-many-words": (rans(b"\0" + TWO + RUN + bytes(8)), "tensor 2: the words .* are not those of 24"),
+    "rans-state-0": (rans(b"\0" + ONE + bytes(4)), "tensor 2: a lane starts in state 0"),
+    "rans-last-state": (rans(b"\0" + ONE + b"\0\0\2\0"), "tensor 2: a lane ends in a state"),
+    "rans-last-symbols-padding": (rans(b"\0" + TWO + b"\0\x80\1\0", 10), "tensor 2: the padding"),
+    "rans-last-symbol-of-3": (
+        rans(b"\0" + rans_table(2 << 3 | 3 << 10, 2, symbols=3) + b"\3\0\1\0", 8),
+        "tensor 2: symbol 3, which has no frequency",
+    ),
+    "rans-of-floats": (rans(b"\0" + ONE + RUN, dtype=0), "tensor 2: symbols of 8 bits for numbers of float32"),
+    "rans-of-4-bits": (rans(b"\0" + ONE + RUN, bits=4), "tensor 2: symbols of 4 bits for numbers of uint8"),
+    "rans-bools-of-5": (rans(b"\0" + ONE + RUN, dtype=BOOL, bits=5), "tensor 2: symbols of 5 bits"),
+    "rans-bools-beyond-their-symbol": (
+        rans(b"\0" + rans_table(2 << 3, 2, 0, 4) + RUN, 24, BOOL, 2),
+        "tensor 2: a symbol with more than its 2 bools",
+    ),
+    "rans-bools-beyond-the-last": (
+        rans(b"\0" + rans_table(2 << 3, 2, 0, 255) + RUN, 23, BOOL, 8),
+        "tensor 2: a symbol with more than its 8 bools",
+    ),
+    "rans-index-past-the-end": (
+        stored(
+            [24],
+            weights=b"\0" + rans_table(2 << 3, 2, 0, 9) + RUN + bytes(6),
+            values=fb.StreamT(size=10, coding=fb.Coding.RANS, bits=8),
+            codebook=stream(4, 12),
+        ),
+        "tensor 2: index 9 into a codebook of 1",
+    ),
+    "rans-codebook": (
+        stored([4], weights=bytes(24), values=stream(4), codebook=fb.StreamT(size=9, coding=fb.Coding.RANS, bits=8)),
+        "tensor 2: a codebook of coding RANS",
+    ),
     "sparse-more-positions": (sparse(b"\x07", 2), "tensor 2: 3 positions for 2 non-zero values"),
     "sparse-fewer-positions": (sparse(b"\x01", 2), "tensor 2: 1 positions for 2 non-zero values"),
     "sparse-position-past-the-tensor": (sparse(b"\x41", 2), "tensor 2: the padding"),

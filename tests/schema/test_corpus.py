@@ -13,6 +13,7 @@ import schema
 import schema.ops
 from schema.errors import FormatError
 from schema.flatbuffer import MAX_DEPTH, Field, Layout, Reader
+from schema.generated import xnn_generated as fb
 from tests.corpus import make, models, mutations, tables
 from tests.corpus.watching import visited
 
@@ -46,8 +47,11 @@ def test_the_corpus_is_the_same_each_time():
 
 
 def test_what_the_cases_start_from_is_sound():
-    for data in (tables.sealed(tables.relu_graph()), tables.stored([6]), tables.conv([3, 1, 1, 2])):
+    coded = [tables.rans(b"\0" + table + tables.RUN, 16) for table in (tables.ONE, tables.TWO)]
+    for data in (tables.sealed(tables.relu_graph()), tables.stored([6]), tables.conv([3, 1, 1, 2]), *coded):
         assert len(schema.read(data).graph.nodes) == 1
+    needed = {fb.Model.GetRootAs(bytearray(file), 0).MinimumReader() for file in models.files().values()}
+    assert needed == {1, 2}  # some hold entropy-coded streams
     assert {node.op for graph in models.graphs() for node in graph.nodes} == set(schema.ops.NAMES)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import schema
 from schema import Constant, Graph, Model, Node, Quantization, Tensor, container, evaluate
+from schema.coding import codecs
 from schema.errors import FormatError
 from schema.generated import xnn_generated as fb
 from schema.ops import attributes as a
@@ -113,6 +114,22 @@ def test_large_streams_are_aligned_for_mapping(rng):
     graph = Graph([Node("FULLY_CONNECTED", [x, w], [y], a.FullyConnectedAttributes(), "fc")], [x], ["x"], [y], ["y"])
     data = schema.write(Model([graph]))
     assert data.index(w.value.tobytes()) % 64 == 0
+
+
+def test_files_of_older_writers(monkeypatch, rng):
+    """What knew no entropy coding wrote files that need no more than a reader of version 1; they read the same."""
+    values = np.where(rng.random((64, 64)) < 0.9, 0, rng.integers(-7, 8, (64, 64))).astype(np.float32)
+    x, y = Tensor("x", np.float32, (None, 64)), Tensor("y", np.float32)
+    node = Node("FULLY_CONNECTED", [x, Tensor.from_array("w", values)], [y], a.FullyConnectedAttributes(), "fc")
+    model = Model([Graph([node], [x], ["x"], [y], ["y"])])
+    coded = schema.write(model)
+    monkeypatch.delitem(codecs.CODECS, "RANS")
+    older = schema.write(model)
+    monkeypatch.undo()
+    assert len(coded) < len(older) - 100
+    assert [fb.Model.GetRootAs(bytearray(file), 0).MinimumReader() for file in (older, coded)] == [1, 2]
+    for file in (older, coded):
+        np.testing.assert_array_equal(schema.read(file).graph.nodes[0].inputs[1].value, values)
 
 
 def test_values_narrower_than_their_tensor(rng):

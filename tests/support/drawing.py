@@ -58,3 +58,14 @@ def index_operand(draw, values, *, constant: bool | None = None) -> Operand:
     """An int32 operand such as a shape, stored in the file or fed (None: drawn)."""
     stored = draw(st.booleans()) if constant is None else constant
     return Operand(np.array(values, np.int32), None, stored)
+
+
+@st.composite
+def symbol_arrays(draw, most: int = 20_000) -> np.ndarray:
+    """Few or many symbols, common or rare, anywhere in 0 to 255, with gaps between them."""
+    rng = draw(generators)
+    count = draw(st.one_of(st.integers(1, 40), st.sampled_from([1000, min(5000, most), most])))
+    low = draw(st.integers(0, 255))
+    alphabet = np.unique(rng.integers(low, 256, draw(st.sampled_from([1, 2, 3, 16, 300]))))
+    weights = rng.random(len(alphabet)) ** draw(st.sampled_from([0, 1, 20]))
+    return rng.choice(alphabet, count, p=weights / weights.sum()).astype(np.uint8)

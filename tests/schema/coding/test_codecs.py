@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from schema import FormatError
-from schema.coding import codecs
+from schema.coding import codecs, rans
 from schema.coding.streams import Stream
 from schema.generated.layout import ENUMS
 
@@ -13,7 +13,8 @@ def test_every_coding_of_the_schema_has_a_codec():
 
 @pytest.mark.parametrize("dtype", "float16 float32 float64 int8 int32 int64 uint8 uint16 uint32 bool".split())
 def test_each_codec_gives_back_what_it_took(dtype, rng):
-    numbers = (rng.normal(size=37) * 100).astype(dtype)
+    normal = rng.normal(size=37)
+    numbers = normal > 0 if dtype == "bool" else (normal * 100).astype(dtype)
     taken = 0
     for name, codec in codecs.CODECS.items():
         stream = codec.encode(numbers)
@@ -28,8 +29,28 @@ def test_each_codec_gives_back_what_it_took(dtype, rng):
 
 def test_the_smallest_is_kept():
     assert codecs.encode(np.array([1, 2, 3] * 100, np.uint16)).bits == 2
+    assert codecs.encode(np.array([1, 2, 3, 0] * 100, np.uint8)).coding == "PACKED"
+    assert codecs.encode(np.array([1, 2, 3, 1] * 100, np.uint8)).coding == "RANS"
+    assert codecs.encode(np.array([1, 2, 3], np.uint8)).coding == "PACKED"
     assert codecs.encode(np.array([1, 2, 60000] * 100, np.uint16)).coding == "RAW"
     assert codecs.encode(np.array([1.0, 2.0] * 100, np.float32)).coding == "RAW"
+
+
+def test_what_says_much_is_not_the_smallest_where_more_bytes_are_asked_for():
+    zeros = np.zeros(10_000, np.uint8)
+    assert len(codecs.encode(zeros).data) < 100
+    assert codecs.encode(zeros, 100).coding == "PACKED"
+    assert codecs.encode(zeros, 2000).coding == "RAW"
+    assert codecs.encode(zeros, 1 << 20).coding == "RAW"
+
+
+@pytest.mark.parametrize("bits", codecs.BITS_OF_BOOLS)
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
+def test_bools_of_any_number_to_a_symbol(bits, count, rng):
+    numbers = rng.random(count) < 0.1
+    symbols = np.packbits(np.pad(numbers.reshape(-1), (0, -count % bits)).reshape(-1, bits), axis=1, bitorder="little")
+    stream = Stream(rans.encode(symbols.reshape(-1)), "RANS", bits)
+    np.testing.assert_array_equal(codecs.decode(stream, np.dtype(bool), count), numbers)
 
 
 def test_misaligned_bytes_are_copied():
@@ -50,7 +71,12 @@ def test_aligned_bytes_are_not_copied():
         (Stream(b"\x02"), bool),
         (Stream(b"\x00", "PACKED", 2), bool),
         (Stream(b"\x00" * 4, "PACKED", 8), np.int8),
-        (Stream(b"\x00", "HUFFMAN"), np.uint8),
+        (Stream(b"\x00", "ARITHMETIC"), np.uint8),
+        (Stream(rans.encode(np.zeros(10, np.uint8)), "RANS", 8), np.int16),
+        (Stream(rans.encode(np.zeros(10, np.uint8)), "RANS", 7), np.int8),
+        (Stream(rans.encode(np.zeros(10, np.uint8)), "RANS", 3), bool),
+        (Stream(rans.encode(np.full(10, 2, np.uint8)), "RANS", 1), bool),
+        (Stream(rans.encode(np.full(2, 255, np.uint8)), "RANS", 8), bool),
     ],
 )
 def test_hostile_streams(stream, dtype):

@@ -9,7 +9,7 @@ import schema
 import schema.ops.attributes
 from schema import Constant, FormatError
 from schema.coding import codecs
-from schema.coding.constant import decode, encode, size
+from schema.coding.constant import MAX_EXPANSION, decode, encode, size
 from schema.coding.streams import EncodedConstant, Stream
 from tests.support.drawing import generators, shapes
 
@@ -102,9 +102,21 @@ def test_the_smallest_is_kept(distinct, kept, expected, rng):
 
 def test_int8_weights_of_few_bits(rng):
     values = rng.integers(-7, 8, (64, 64)).astype(np.int8)
-    assert stored_bytes(round_trip(Constant(values), values.dtype)) == 64 * 64 // 2 + 15
+    assert stored_bytes(round_trip(Constant(values), values.dtype)) <= 64 * 64 // 2 + 15
     values = np.where(rng.random((64, 64)) < 0.9, np.int8(0), rng.integers(-127, 128, (64, 64)).astype(np.int8))
-    assert stored_bytes(round_trip(Constant(values), values.dtype)) == 64 * 64 // 8 + np.count_nonzero(values)
+    assert stored_bytes(round_trip(Constant(values), values.dtype)) <= 64 * 64 // 8 + np.count_nonzero(values)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_many_zeros_are_never_more_than_a_reader_takes(dtype):
+    encoded = round_trip(Constant(np.zeros((2000, 1000), dtype)), np.dtype(dtype))
+    assert 2_000_000 * np.dtype(dtype).itemsize // MAX_EXPANSION <= stored_bytes(encoded) <= 2_000_000 // 8
+
+
+def test_commonest_values_come_first_in_a_codebook(rng):
+    values = rng.choice([1.5, -2.0, 0.1, 7.0], 4000, p=[0.1, 0.6, 0.05, 0.25]).astype(np.float32)
+    encoded = round_trip(Constant(values), FLOAT)
+    np.testing.assert_array_equal(np.frombuffer(encoded.codebook.data, np.float32), np.float32([-2.0, 7.0, 1.5, 0.1]))
 
 
 def test_wide_integers_are_narrowed(rng):
