@@ -87,27 +87,23 @@ def panel_product(rows_at_once, vectors, used=None):
                 target, target_stride = output, output_stride
             row = int64(0)
             while row < count:
-                # The last rows may be computed once more.
+                computed = int64(1)
                 if count - row > few and count >= rows_at_once:
                     computed = int64(rows_at_once)
-                    row = min(row, count - computed)
-                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                elif count >= few:
+                    computed = int64(few)
+                row = min(row, count - computed)  # the last rows may be computed once more
+                at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
+                rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                if computed == rows_at_once:
                     many_rows(
                         p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
                     )
-                elif count >= few:
-                    computed = int64(few)
-                    row = min(row, count - computed)
-                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
+                elif computed == few:
                     few_rows(
                         p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
                     )
                 else:
-                    computed = int64(1)
-                    at, at_sums, to = a + row * stride, sums + row * sums_stride, target + row * target_stride
-                    rest = residual + row * p.residual_stride if residual != 0 else int64(0)
                     one_row(
                         p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
                     )
@@ -137,6 +133,14 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
     product = panel_product(rows_at_once, vectors)
     narrow_product = panel_product(rows_at_once, vectors, 1)  # of what is left for the last panel
     width = LANES * vectors
+
+    @inline
+    def multiply(p, a, stride, count, b, bias, output, residual, channels, low, high, buffer):
+        step = p.output_stride
+        if channels > LANES or vectors == 1:
+            product(p, a, stride, count, b, bias, output, step, residual, channels, low, high, buffer)
+        else:
+            narrow_product(p, a, stride, count, b, bias, output, step, residual, channels, low, high, buffer)
 
     @kernel
     def matmul(params, begin, end, scratch):
@@ -191,38 +195,7 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
                     residual = int64(0)
                     if p.residual != 0:
                         residual = p.residual + row * p.residual_stride + column
-                    if left > LANES or vectors == 1:
-                        product(
-                            p,
-                            a,
-                            stride,
-                            count,
-                            weights,
-                            bias,
-                            output,
-                            p.output_stride,
-                            residual,
-                            left,
-                            low,
-                            high,
-                            scratch,
-                        )
-                    else:
-                        narrow_product(
-                            p,
-                            a,
-                            stride,
-                            count,
-                            weights,
-                            bias,
-                            output,
-                            p.output_stride,
-                            residual,
-                            left,
-                            low,
-                            high,
-                            scratch,
-                        )
+                    multiply(p, a, stride, count, weights, bias, output, residual, left, low, high, scratch)
         return 0
 
     return matmul

@@ -65,6 +65,7 @@ def test_int8_and_float16(model, samples):
     small = converter.convert(model, "int8", samples)
     assert small.report.quantization.method == "int8"
     assert small.report.quantization.samples == 16
+    assert schema.read(small.bytes).requantization == "FP32_ROUND_EVEN"
     graph = schema.read(small.bytes).graph
     assert (graph.inputs[0].dtype, graph.outputs[0].dtype) == (np.float32, np.float32)
     inside = schema.read(converter.convert(model, "int8", samples, io_dtype="int8").bytes).graph

@@ -48,6 +48,7 @@ def test_integers_keep_their_dtype_and_scales(integers, tmp_path, capsys):
     out = tmp_path / "net.xnn"
     assert main([str(integers), str(out)]) == 0
     assert "quantized as its source" in capsys.readouterr().out
+    assert schema.read(out).requantization == "TFLITE_DOUBLE"
     graph = schema.read(out).graph
     assert graph.inputs[0].type == schema.TensorType((4, 16), np.int8, Quantization(0.1, 3))
     assert graph.outputs[0].quantization == Quantization(0.1, 3)

@@ -90,6 +90,19 @@ def test_shapes_that_do_not_fit_each_other_name_the_node(two_by_two):
         two_by_two(X, np.zeros((3, 4), np.float32))
 
 
+def test_what_was_called_before_changes_nothing():
+    """The shape and dtype of the last call are not checked again; others are."""
+    x, y = Tensor("x", np.float32, (None, 4)), Tensor("y", np.float32)
+    model = runtime.load(schema.write(Model([Graph([Node("NEG", [x], [y])], [x], ["x"], [y], ["y"])])), threads=1)
+    for rows in (2, 2, 3, 3, 2):
+        array = np.arange(4.0 * rows, dtype=np.float32).reshape(rows, 4)
+        np.testing.assert_array_equal(model(array), -array)
+        np.testing.assert_array_equal(model(array[:, ::-1]), -array[:, ::-1])
+        for wrong in (array.astype(np.float64), array.astype(array.dtype.newbyteorder()), array[:, :3], array[:0]):
+            with pytest.raises(InputError):
+                model(wrong)
+
+
 def test_predict_counts_samples(two_by_two):
     with pytest.raises(InputError, match="same number of samples"):
         two_by_two.predict(X, X[:1])
