@@ -21,7 +21,7 @@ from runtime.simd.vector import F32x16, prefetch, store, zero
 
 LANES = 16
 LINE = 64  # bytes of a vector
-AHEAD = 6144  # bytes
+AHEAD = 6144  # bytes, where each weight is used for one row only
 
 
 @inline
@@ -54,14 +54,19 @@ def panel_product(rows_at_once, vectors, used=None):
 
     def block(rows):
         @inline
-        def run(p, a, stride, b, first, end, sums, sums_stride, target, target_stride, residual, last, low, high):
+        def run(
+            p, a, stride, b, ahead, step, first, end, sums, sums_stride, target, target_stride, residual, last, low, high
+        ):
             acc = load_tile(F32x16, rows, columns, sums, sums_stride)
             for piece in range(first, end):
                 at = a + i64(p.piece_offsets)[piece]
                 for _ in range(i64(p.piece_sizes)[piece]):
-                    # Hardware does not fetch ahead across pages, and new weights are far away.
-                    for line in range(columns):
-                        prefetch(b + AHEAD + LINE * line)
+                    if rows == rows_at_once:
+                        prefetch(ahead)
+                    else:
+                        for line in range(columns):
+                            prefetch(ahead + LINE * line)
+                    ahead += step
                     acc = add_outer_product(acc, at, stride, b)
                     at += 4
                     b += row_bytes
@@ -80,8 +85,15 @@ def panel_product(rows_at_once, vectors, used=None):
         sums, sums_stride, room = bias, int64(0), buffer
         whole = channels >= LANES * columns
         first = int64(0)
+        # Hardware does not fetch ahead across pages, and new weights are far away: while one pass is computed, those of
+        # the next are fetched, spread over all its rows, since memory is slower than the first rows alone would want.
+        share = min(truncated_divide(row_bytes * rows_at_once, count), int64(row_bytes))
         for i in range(p.passes):
             end, last = i64(p.pass_ends)[i], i + 1 == p.passes
+            depth = int64(0)
+            for piece in range(first, end):
+                depth += i64(p.piece_sizes)[piece]
+            ahead = b + row_bytes * depth
             target, target_stride = room, int64(row_bytes)
             if last and whole:
                 target, target_stride = output, output_stride
@@ -97,15 +109,19 @@ def panel_product(rows_at_once, vectors, used=None):
                 rest = residual + row * p.residual_stride if residual != 0 else int64(0)
                 if computed == rows_at_once:
                     many_rows(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p, at, stride, b, ahead, share, first, end, at_sums, sums_stride, to, target_stride, rest, last,
+                        low, high
                     )
+                    ahead += share * depth
                 elif computed == few:
                     few_rows(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p, at, stride, b, ahead, share, first, end, at_sums, sums_stride, to, target_stride, rest, last,
+                        low, high
                     )
                 else:
                     one_row(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p, at, stride, b, b + AHEAD, int64(row_bytes), first, end, at_sums, sums_stride, to,
+                        target_stride, rest, last, low, high
                     )
                 if last and not whole:
                     for r in range(row, row + computed):
@@ -113,8 +129,7 @@ def panel_product(rows_at_once, vectors, used=None):
                 row += computed
             sums, sums_stride = room, int64(row_bytes)
             room = 2 * buffer + count * row_bytes - room  # the other set
-            for piece in range(first, end):
-                b += row_bytes * i64(p.piece_sizes)[piece]
+            b += row_bytes * depth
             first = end
 
     return product
