@@ -1,5 +1,6 @@
-"""ADD(CONV_2D(x), y) -> CONV_2D(x, residual y); CONV_2D(DEPTHWISE_CONV_2D(x)) -> CONV_2D(x) of 1 x 1: nodes of a plan
-that one kernel computes together, so that what is between them need not go through memory.
+"""ADD(CONV_2D(x), y) -> CONV_2D(x, residual y); CONV_2D(DEPTHWISE_CONV_2D(x)) -> CONV_2D(x) of 1 x 1, and
+CONV_2D(DEPTHWISE_CONV_2D(CONV_2D(x))) -> CONV_2D(x) where what the first gives is large: nodes of a plan that one kernel
+computes together, so that what is between them need not go through memory.
 
 Unlike a pass of the converter this changes no file: which kernels can do it is this machine's affair.
 """
@@ -7,6 +8,7 @@ Unlike a pass of the converter this changes no file: which kernels can do it is 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,9 @@ RESIDUAL = 3
 """Which input of a fused convolution is the residual."""
 
 LANES = 16
+LARGE = 512 * 1024  # bytes of a tensor that would leave the cache before it is read
+LINES_KEPT = 8  # of a tensor between convolutions that go line by line, in LARGE bytes
+MOST_DEPTHWISE = 2  # in one kernel: each makes workers compute more lines of their neighbours' once more
 
 
 @dataclass(eq=False)
@@ -32,8 +37,13 @@ class Fused(Node):
 
 def members(node: Node) -> list[str]:
     """The ops that a node of a plan computes, in their order."""
-    before = [node.before.op] if isinstance(node, Fused) and node.before is not None else []
-    return [*before, node.op, *["ADD"] * has_residual(node)]
+    return [*(n.op for n in before(node)), node.op, *["ADD"] * has_residual(node)]
+
+
+def before(node: Node) -> list[Node]:
+    """The nodes that are computed within this one, from the first on."""
+    inner = node.before if isinstance(node, Fused) else None
+    return [] if inner is None else [*before(inner), inner]
 
 
 def has_residual(node: Node) -> bool:
@@ -49,18 +59,49 @@ def fuse(nodes: Sequence[Node], known: Inference, outputs: Iterable[Tensor | Non
 
 def _depthwise(nodes: Sequence[Node], known: Inference, outputs: Sequence[Tensor | None]) -> list[Node]:
     uses = Counter([t for node in nodes for t in node.inputs] + list(outputs))
-    makers = {tensor: node for node in nodes for tensor in node.outputs}
+    makers: dict[Tensor, Node] = {}
     taken: set[Node] = set()
+
+    def only_maker(node: Node) -> Node | None:
+        """The node that makes a node's first input, if that is used nowhere else."""
+        made = node.inputs[0] if node.inputs else None
+        return makers.get(made) if made is not None and uses[made] == 1 else None
+
     result = []
     for node in nodes:
-        made = node.inputs[0] if node.inputs else None
-        before = None if made is None else makers.get(made)
-        if before is not None and uses[made] == 1 and _follows(before, node, known):
-            taken.add(before)
-            inputs = [before.inputs[0], *node.inputs[1:]]
-            node = Fused(node.op, inputs, node.outputs, node.attributes, node.name, before=before)
+        inner = only_maker(node)
+        if inner is not None and _follows(inner, node, known):
+            taken.add(inner)
+            first = only_maker(inner)
+            if first is not None and _makes_lines(first, known):
+                taken.add(first)
+                inner = _within(first, inner)
+            node = _within(inner, node)
         result.append(node)
+        makers |= dict.fromkeys(node.outputs, node)
     return [node for node in result if node not in taken]
+
+
+def _within(before: Node, node: Node) -> Node:
+    inputs = [before.inputs[0], *node.inputs[1:]]
+    return Fused(node.op, inputs, node.outputs, node.attributes, node.name, before=before)
+
+
+def _makes_lines(node: Node, known: Inference) -> bool:
+    """Whether a convolution can make its lines when a depthwise one that reads them needs them, and that is worth it."""
+    if node.op != "CONV_2D" or has_residual(node):
+        return False
+    if sum(n.op == "DEPTHWISE_CONV_2D" for n in before(node)) >= MOST_DEPTHWISE:
+        return False
+    made, kernel = known.types[node.outputs[0]], known.value(node.inputs[1])
+    x = known.types[before(node)[-1].outputs[0] if before(node) else node.inputs[0]]  # type: ignore[index]
+    if kernel is None or any(t is not None and known.value(t) is None for t in node.inputs[1:]):
+        return False
+    if x.dtype != np.float32 or kernel.shape[3] != (x.shape or ())[-1]:
+        return False
+    _, height, *line = made.shape or ()
+    line_bytes = 4 * math.prod(line)
+    return height * line_bytes >= LARGE and LINES_KEPT * line_bytes <= LARGE
 
 
 def _follows(before: Node, node: Node, known: Inference) -> bool:

@@ -106,8 +106,7 @@ def _node(plan: Plan, part: Part, median: float, overhead: float, peaks: dict[st
 
 def _read(node: Node) -> list[Tensor | None]:
     """What comes from memory: of fused nodes, not what is between them."""
-    before = node.before if isinstance(node, fusion.Fused) else None
-    return [*node.inputs, *([] if before is None else before.inputs)]
+    return [*node.inputs, *(t for inner in fusion.before(node) for t in inner.inputs)]
 
 
 def _macs(node: Node, inference: Inference) -> int:

@@ -16,10 +16,12 @@ LINE = 64  # bytes of a vector
 
 
 @inline
-def row_of(p, image, zeros, y):
+def row_of(p, lines, count, shift, zeros, y):
     """(address, bytes between pixels) of a row of the input, outside of it of zeros."""
     if y >= 0 and y < p.in_h:
-        return image + y * p.in_w * p.channels * 4, p.channels * 4
+        place = y + shift
+        place -= truncated_divide(place, count) * count
+        return lines + place * p.in_w * p.channels * 4, p.channels * 4
     return zeros, int64(0)
 
 
@@ -82,14 +84,14 @@ part = row_of_outputs(
 
 
 @inline
-def depthwise_row(p, row, target, pixel, zeros):
-    """Row `row` of all images' outputs, to `target`, `pixel` bytes from pixel to pixel. zeros: where 64 bytes are 0."""
-    batch = truncated_divide(row, p.out_h)
-    y = (row - batch * p.out_h) * p.stride_h - p.pad_h
-    image = p.input + batch * p.in_h * p.in_w * p.channels * 4
-    row_0, pixel_0 = row_of(p, image, zeros, y)
-    row_1, pixel_1 = row_of(p, image, zeros, y + p.dilation_h)
-    row_2, pixel_2 = row_of(p, image, zeros, y + 2 * p.dilation_h)
+def depthwise_line(p, lines, count, shift, row, target, pixel, zeros):
+    """Row `row` of an image's outputs, as depthwise_row, from `lines` of which there are `count`: line y of the input
+    is number y + shift, modulo count.
+    """
+    y = row * p.stride_h - p.pad_h
+    row_0, pixel_0 = row_of(p, lines, count, shift, zeros, y)
+    row_1, pixel_1 = row_of(p, lines, count, shift, zeros, y + p.dilation_h)
+    row_2, pixel_2 = row_of(p, lines, count, shift, zeros, y + 2 * p.dilation_h)
     for channel in range(0, p.channels, LANES):
         at, count = 4 * channel, p.channels - channel
         a = row_0 + at if pixel_0 != 0 else zeros
@@ -100,6 +102,14 @@ def depthwise_row(p, row, target, pixel, zeros):
             whole(p, a, pixel_0, b, pixel_1, c, pixel_2, weights, bias, to, pixel, count)
         else:
             part(p, a, pixel_0, b, pixel_1, c, pixel_2, weights, bias, to, pixel, count)
+
+
+@inline
+def depthwise_row(p, row, target, pixel, zeros):
+    """Row `row` of all images' outputs, to `target`, `pixel` bytes from pixel to pixel. zeros: where 64 bytes are 0."""
+    batch = truncated_divide(row, p.out_h)
+    image = p.input + batch * p.in_h * p.in_w * p.channels * 4
+    depthwise_line(p, image, p.in_h, int64(0), row - batch * p.out_h, target, pixel, zeros)
 
 
 @kernel

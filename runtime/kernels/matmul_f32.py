@@ -215,6 +215,39 @@ def panel_product(rows_at_once, vectors, used=None):
     return product
 
 
+def segments_product(rows_at_once, vectors):
+    """Device function: rows of one group times panels, to the output.
+
+    Rows come in `segments` of `count`, `segment_bytes` apart, and give one row of output after the other from `output`
+    on; residual as in panel_product, for the same rows.
+    """
+    product = panel_product(rows_at_once, vectors)
+    narrow_product = panel_product(rows_at_once, vectors, 1)  # of what is left for the last panel
+    width = LANES * vectors
+
+    @inline
+    def multiply(
+        p, rows, stride, count, segments, segment_bytes, group, first_panel, end_panel, output, residual, buffer
+    ):
+        low, high = float32(p.low), float32(p.high)
+        step = p.output_stride
+        for panel in range(first_panel, end_panel):
+            index = group * p.panels + panel
+            weights, bias = p.weights + index * 4 * width * p.depth, p.bias + index * 4 * width
+            left = min(int64(width), p.channels - panel * width)
+            for segment in range(segments):
+                a, row = rows + segment * segment_bytes, segment * count
+                to, rest = output + row * step + 4 * panel * width, int64(0)
+                if residual != 0:
+                    rest = residual + row * p.residual_stride + 4 * panel * width
+                if left > LANES or vectors == 1:
+                    product(p, a, stride, count, weights, bias, to, step, rest, left, low, high, buffer)
+                else:
+                    narrow_product(p, a, stride, count, weights, bias, to, step, rest, left, low, high, buffer)
+
+    return multiply
+
+
 @inline
 def no_depthwise_row(p, row, target, pixel, zeros):
     """For machines where depthwise convolutions have another kernel."""
@@ -225,22 +258,11 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
 
     depthwise_row: see runtime.kernels.depthwise_f32_3x3.
     """
-    product = panel_product(rows_at_once, vectors)
-    narrow_product = panel_product(rows_at_once, vectors, 1)  # of what is left for the last panel
-    width = LANES * vectors
-
-    @inline
-    def multiply(p, a, stride, count, b, bias, output, residual, channels, low, high, buffer):
-        step = p.output_stride
-        if channels > LANES or vectors == 1:
-            product(p, a, stride, count, b, bias, output, step, residual, channels, low, high, buffer)
-        else:
-            narrow_product(p, a, stride, count, b, bias, output, step, residual, channels, low, high, buffer)
+    multiply = segments_product(rows_at_once, vectors)
 
     @kernel
     def matmul(params, begin, end, scratch):
         p = view(MATMUL_F32, params)
-        low, high = float32(p.low), float32(p.high)
         depth, channels, panels = p.depth, p.channels, p.panels
         for tile in range(begin, end):
             rest = truncated_divide(tile, p.panel_tiles)
@@ -278,19 +300,14 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:
                 gather_transposed_windows(p, rows, stride, group, first, count, 0)
-            for panel in range(first_panel, min(first_panel + p.tile_panels, panels)):
-                index = group * panels + panel
-                weights, bias = p.weights + index * 4 * width * depth, p.bias + index * 4 * width
-                left = min(int64(width), channels - panel * width)
-                for segment in range(segments):
-                    a = rows + segment * segment_bytes
-                    row = first + segment * count
-                    column = 4 * (group * channels + panel * width)
-                    output = p.output + row * p.output_stride + column
-                    residual = int64(0)
-                    if p.residual != 0:
-                        residual = p.residual + row * p.residual_stride + column
-                    multiply(p, a, stride, count, weights, bias, output, residual, left, low, high, scratch)
+            at = p.output + first * p.output_stride + 4 * group * channels
+            residual = int64(0)
+            if p.residual != 0:
+                residual = p.residual + first * p.residual_stride + 4 * group * channels
+            end_panel = min(first_panel + p.tile_panels, panels)
+            multiply(
+                p, rows, stride, count, segments, segment_bytes, group, first_panel, end_panel, at, residual, scratch
+            )
         return 0
 
     return matmul

@@ -78,6 +78,31 @@ MATMUL_F32 = ParameterBlock(
     floats=["low", "high"],
 )
 
+# Convolutions that follow each other line by line (runtime.kernels.line_chain_f32). A tile is `lines` lines of what the
+# last stage gives; `line_blocks` of them are an image.
+LINE_CHAIN_F32 = ParameterBlock("LINE_CHAIN_F32", ["last", "stages", "lines", "line_blocks", "buffer", "room"])
+
+# A product of one group, of rows that a depthwise convolution makes or not.
+LINE_STAGE_F32 = ParameterBlock(
+    "LINE_STAGE_F32",
+    [
+        "number",  # from 0, the first
+        "before",  # address of the stage that makes its input, 0: that is in memory
+        "product",  # address of its MATMUL_F32
+        "depthwise",  # address of the DEPTHWISE_F32 before the product, 0: none
+        "in_h",
+        "out_h",
+        "out_w",
+        "stride_h",
+        "pad_h",
+        "reach",  # lines of input that one of output needs
+        "most",  # lines computed at once
+        "ring",  # lines that its output keeps, 0: it goes to memory
+        "ring_offset",  # in the scratch
+        "line_bytes",  # of a line of that
+    ],
+)
+
 # Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
 # input's zero point add.
 MATMUL_I8 = ParameterBlock(

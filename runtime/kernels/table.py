@@ -79,6 +79,7 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
     ("matmul", "float32", "generic"): _product("matmul_f32", 6, 16),
     ("matmul_tiles", "int8", "amx"): Kernel("runtime.kernels.matmul_i8_tiles", "xnn_matmul_i8_tiles", 32, 32),
     ("depthwise_3x3", "float32", "avx512"): Kernel("runtime.kernels.depthwise_f32_3x3", "xnn_depthwise_f32_3x3", 1, 16),
+    ("line_chain", "float32", "avx512"): Kernel("runtime.kernels.line_chain_f32", "xnn_line_chain_f32", 12, 32),
     ("depthwise_quads", "int8", "avx512"): Kernel(
         "runtime.kernels.depthwise_i8_quads", "xnn_depthwise_i8_quads", 1, 64
     ),

@@ -22,6 +22,8 @@ QUAD_VECTORS = 4
 
 def lower(context: LoweringContext) -> list[Call] | None:
     x, weights, output = context.inputs[0], context.constant(1), context.outputs[0]
+    if context.before is not None:
+        x = context.before.outputs[0]
     bias = context.constant(2)
     has_bias = len(context.inputs) > 2 and context.inputs[2] is not None
     if x is None or weights is None or (has_bias and bias is None) or x.dtype != output.dtype:

@@ -9,7 +9,7 @@ import numpy as np
 
 from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import Kernel, kernel_for
-from runtime.lowering import matmul_float, matmul_tiles
+from runtime.lowering import line_chain, matmul_float, matmul_tiles
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import pack_channels, pack_panels_of_quads, panel_count, round_up
 from runtime.lowering.products import (
@@ -39,6 +39,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
     if context.before is not None:
         x_shape = context.before.outputs[0].shape or ()
     windows = windows_of(context, where, x_shape, weights.transpose(where.order).shape)
+    if context.before is not None and context.before.before is not None:
+        return [line_chain.lower(context)]
     if output.dtype == np.float32:
         return [matmul_float.lower(context, where, windows)]
     call = matmul_tiles.lower(context, where, windows) or _int8(context, where, windows)

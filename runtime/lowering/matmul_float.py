@@ -29,28 +29,38 @@ NO_LINES = {"lines": 0, "lines_in": 0, "line_blocks": 0, "line_bytes": 0}
 
 def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
     kernel = kernel_for("matmul", "float32")
-    groups, width = windows.groups, kernel.width
     rows = math.prod(context.outputs[0].shape or ()) // windows.out
-    channels = windows.out // groups
-    panels = panel_count(channels, width)
+    panels = panel_count(windows.out // windows.groups, kernel.width)
     if context.before is not None:
-        source = _depthwise(context.before, windows, rows, panels)
+        source = _depthwise(context.before, rows, panels)
     else:
         source = lines(windows, rows, panels, kernel.rows) or _rows(windows, rows, panels, kernel.rows)
     tiles, gathered = source.pop("tiles"), source.pop("gathered")
+    params = product(context, where, windows) | {
+        "input": context.input(where.x),
+        "output": context.output(),
+        "rows": rows,
+        "residual": context.input(fusion.RESIDUAL) if fusion.has_residual(context.node) else 0,
+        **source,
+    }
+    scratch = 2 * source["block"] * kernel.width * 4 + gathered + LINE
+    return Call(kernel.family, kernel.symbol, parameters.MATMUL_F32, params, tiles, scratch=scratch)
+
+
+def product(context: LoweringContext, where: Operands, windows: Windows) -> dict[str, Any]:
+    """The slots that do not depend on where rows come from."""
+    groups, width = windows.groups, kernel_for("matmul", "float32").width
+    channels = windows.out // groups
     low, high = activation_range(context.attributes)
 
     def bias() -> np.ndarray:
         return pack_channels(bias_of(context, where, np.float32, windows.out), groups, width)
 
-    params = {
-        "input": context.input(where.x),
-        "output": context.output(),
+    return {
         "output_stride": context.row_stride or windows.out * 4,
-        "rows": rows,
         "groups": groups,
         "channels": channels,
-        "panels": panels,
+        "panels": panel_count(channels, width),
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
@@ -59,14 +69,10 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call:
         "bias": context.derived(("bias", width), bias),
         "padding": 0,
         "depthwise": 0,
-        "residual": context.input(fusion.RESIDUAL) if fusion.has_residual(context.node) else 0,
         "residual_stride": windows.out * 4,
         "low": low,
         "high": high,
-        **source,
     }
-    scratch = 2 * source["block"] * width * 4 + gathered + LINE
-    return Call(kernel.family, kernel.symbol, parameters.MATMUL_F32, params, tiles, scratch=scratch)
 
 
 def pieces(runs: Sequence[tuple[int, int]]) -> dict[str, Any]:
@@ -89,12 +95,16 @@ def pieces(runs: Sequence[tuple[int, int]]) -> dict[str, Any]:
     return {"passes": len(ends)} | {name: np.array(values, np.int64) for name, values in arrays.items()}
 
 
-def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]:
-    """Rows in memory, or gathered, an odd number of cache lines apart, so that they do not meet in the same sets.
+def gathered_stride(depth: int) -> int:
+    """Bytes from one gathered row to the next, an odd number of cache lines, so that they do not meet in the same sets."""
+    return (-(-4 * depth // LINE) | 1) * LINE
 
-    Rows in memory that do are copied, if enough products are made of each.
+
+def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]:
+    """Rows in memory, or gathered. Rows in memory that meet in the same cache sets are copied, if enough products are
+    made of each.
     """
-    source, row_bytes = windows.source, (-(-4 * windows.depth // LINE) | 1) * LINE
+    source, row_bytes = windows.source, gathered_stride(windows.depth)
     if windows.in_memory:
         if 4 * windows.depth % SAME_SETS or panels < COPY_PANELS or rows == 1:
             row_bytes = 0
@@ -120,12 +130,12 @@ def _rows(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]
     }
 
 
-def _depthwise(before: LoweringContext, windows: Windows, rows: int, panels: int) -> dict[str, Any]:
+def _depthwise(before: LoweringContext, rows: int, panels: int) -> dict[str, Any]:
     """Rows that a depthwise convolution makes, some lines of them at a time."""
     calls = depthwise.lower(before)
     assert calls is not None  # runtime.fusion has looked
     _, out_h, out_w, depth = before.outputs[0].shape or ()
-    row_bytes = (-(-4 * depth // LINE) | 1) * LINE
+    row_bytes = gathered_stride(depth)
     most = max(1, min(DEPTHWISE_ROWS // out_w, LINES_BYTES // (row_bytes * out_w)))
     count = min(most, -(-out_h // 2))  # two workers have something to do, and weights are read no more often than that
     line_blocks = -(-out_h // count)
@@ -149,6 +159,19 @@ def _depthwise(before: LoweringContext, windows: Windows, rows: int, panels: int
     }
 
 
+def windows_in_lines(windows: Windows) -> tuple[int, int, list[tuple[int, int]]]:
+    """(bytes of a line with its padding, lines that a window reaches over, the runs of its depth, see `pieces`)."""
+    s = windows.slots
+    line_bytes = 4 * s["in_c"] * ((s["out_w"] - 1) * s["stride_w"] + (s["kernel_w"] - 1) * s["dilation_w"] + 1)
+    together = s["kernel_w"] if s["dilation_w"] == 1 else 1
+    runs = [
+        (ky * s["dilation_h"] * line_bytes + 4 * kx * s["dilation_w"] * s["in_c"], together * s["in_c"])
+        for ky in range(s["kernel_h"])
+        for kx in range(0, s["kernel_w"], together)
+    ]
+    return line_bytes, (s["kernel_h"] - 1) * s["dilation_h"] + 1, runs
+
+
 def lines(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any] | None:
     """Rows of whole lines of an image, copied with their padding; None where lines are short."""
     s = windows.slots
@@ -156,18 +179,11 @@ def lines(windows: Windows, rows: int, panels: int, step: int) -> dict[str, Any]
         return None
     if s["out_w"] < LEAST_LINE * step:
         return None
-    line_bytes = 4 * s["in_c"] * ((s["out_w"] - 1) * s["stride_w"] + (s["kernel_w"] - 1) * s["dilation_w"] + 1)
-    reach = (s["kernel_h"] - 1) * s["dilation_h"] + 1
+    line_bytes, reach, runs = windows_in_lines(windows)
     most = max(1, (LINES_BYTES // line_bytes - reach) // s["stride_h"] + 1)
     products = s["out_w"] * windows.depth * windows.out // panels
     lines, tile_panels = tiling(s["out_h"], most, 1, panels, products, 1)
     line_blocks, panel_tiles = -(-s["out_h"] // lines), -(-panels // tile_panels)
-    together = s["kernel_w"] if s["dilation_w"] == 1 else 1
-    runs = [
-        (ky * s["dilation_h"] * line_bytes + 4 * kx * s["dilation_w"] * s["in_c"], together * s["in_c"])
-        for ky in range(s["kernel_h"])
-        for kx in range(0, s["kernel_w"], together)
-    ]
     lines_in = (lines - 1) * s["stride_h"] + reach
     return {
         "source": parameters.ROWS_OF_LINES,
