@@ -1,6 +1,6 @@
 """ADD(CONV_2D(x), y) -> CONV_2D(x, residual y); CONV_2D(DEPTHWISE_CONV_2D(x)) -> CONV_2D(x) of 1 x 1, and
-CONV_2D(DEPTHWISE_CONV_2D(CONV_2D(x))) -> CONV_2D(x) where what the first gives is large: nodes of a plan that one kernel
-computes together, so that what is between them need not go through memory.
+CONV_2D(DEPTHWISE_CONV_2D(CONV_2D(x))) -> CONV_2D(x) where what the first gives is large: nodes of a plan that one
+kernel computes together, so that what is between them need not go through memory.
 
 Unlike a pass of the converter this changes no file: which kernels can do it is this machine's affair.
 """
@@ -8,7 +8,6 @@ Unlike a pass of the converter this changes no file: which kernels can do it is 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ RESIDUAL = 3
 
 LANES = 16
 LARGE = 512 * 1024  # bytes of a tensor that would leave the cache before it is read
-LINES_KEPT = 8  # of a tensor between convolutions that go line by line, in LARGE bytes
+LARGEST_LINE = 64 * 1024  # bytes: some lines stay in the cache
 MOST_DEPTHWISE = 2  # in one kernel: each makes workers compute more lines of their neighbours' once more
 
 
@@ -88,7 +87,7 @@ def _within(before: Node, node: Node) -> Node:
 
 
 def _makes_lines(node: Node, known: Inference) -> bool:
-    """Whether a convolution can make its lines when a depthwise one that reads them needs them, and that is worth it."""
+    """Whether a convolution can make its lines when a depthwise one needs them, and that is worth it."""
     if node.op != "CONV_2D" or has_residual(node):
         return False
     if sum(n.op == "DEPTHWISE_CONV_2D" for n in before(node)) >= MOST_DEPTHWISE:
@@ -99,9 +98,9 @@ def _makes_lines(node: Node, known: Inference) -> bool:
         return False
     if x.dtype != np.float32 or kernel.shape[3] != (x.shape or ())[-1]:
         return False
-    _, height, *line = made.shape or ()
-    line_bytes = 4 * math.prod(line)
-    return height * line_bytes >= LARGE and LINES_KEPT * line_bytes <= LARGE
+    _, height, width, channels = (dim or 0 for dim in made.shape or ())
+    line_bytes = 4 * width * channels
+    return height * line_bytes >= LARGE and line_bytes <= LARGEST_LINE
 
 
 def _follows(before: Node, node: Node, known: Inference) -> bool:

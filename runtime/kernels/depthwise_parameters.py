@@ -6,6 +6,8 @@ channels being those of the output, padded with zeros to a multiple of 16.
 
 from runtime.kernels.parameters import ParameterBlock
 
+TABLE_BYTES = 256  # of addresses, before zeros for all channels: what the float32 kernel for 3x3 needs as its room
+
 _DEPTHWISE = [
     "input",
     "weights",

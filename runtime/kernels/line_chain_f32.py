@@ -10,11 +10,10 @@ from __future__ import annotations
 from numba import int64
 
 from runtime.kernels.abi import i64, inline, kernel, truncated_divide, view
-from runtime.kernels.depthwise_f32_3x3 import depthwise_line
+from runtime.kernels.depthwise_f32_3x3 import clear, depthwise_line
 from runtime.kernels.depthwise_parameters import DEPTHWISE_F32
-from runtime.kernels.matmul_f32 import LINE, copy_lines, segments_product
+from runtime.kernels.matmul_f32 import copy_lines, segments_product
 from runtime.kernels.matmul_parameters import LINE_CHAIN_F32, LINE_STAGE_F32, MATMUL_F32, ROWS_OF_LINES
-from runtime.simd.vector import F32x16, store, zero
 
 # What is known of each stage, at the start of the scratch.
 NEXT = 0  # the line that it makes next
@@ -48,12 +47,12 @@ def needed_lines(p, first, until, restart, state):
 
 
 @inline
-def make_lines(p, stage, batch, scratch, zeros):
+def make_lines(p, stage, batch, scratch):
     """What the tile needs of a stage."""
     product = view(MATMUL_F32, stage.product)
     known = scratch + STATE_BYTES * stage.number
     line, until = i64(known + NEXT)[0], i64(known + UNTIL)[0]
-    room = scratch + p.room
+    gathered, room = scratch + p.gathered, scratch + p.depthwise_room
     while line < until:
         lines = min(until - line, stage.most)
         output, residual = int64(0), int64(0)
@@ -66,15 +65,11 @@ def make_lines(p, stage, batch, scratch, zeros):
             output = product.output + first * product.output_stride
             if product.residual != 0:
                 residual = product.residual + first * product.residual_stride
-        rows, stride, count, segments, segment_bytes = (
-            room,
-            product.gathered_stride,
-            lines * stage.out_w,
-            int64(1),
-            int64(0),
-        )
+        rows, stride, count = gathered, product.gathered_stride, lines * stage.out_w
+        segments, segment_bytes = int64(1), int64(0)
         if stage.depthwise != 0:
             depthwise = view(DEPTHWISE_F32, stage.depthwise)
+            clear(depthwise, room)
             source = depthwise.input + batch * stage.in_h * depthwise.in_w * depthwise.channels * 4
             kept, shift = stage.in_h, int64(0)
             if stage.before != 0:
@@ -82,7 +77,7 @@ def make_lines(p, stage, batch, scratch, zeros):
                 source, kept = scratch + before.ring_offset, before.ring
                 shift = i64(known - STATE_BYTES + SHIFT)[0]
             for y in range(lines):
-                depthwise_line(depthwise, source, kept, shift, line + y, rows + y * stage.out_w * stride, stride, zeros)
+                depthwise_line(depthwise, source, kept, shift, line + y, rows + y * stage.out_w * stride, stride, room)
         elif product.source == ROWS_OF_LINES:
             image = product.input + 4 * batch * product.in_h * product.in_w * product.in_c
             first_in, needed = line * stage.stride_h - stage.pad_h, (lines - 1) * stage.stride_h + stage.reach
@@ -118,8 +113,6 @@ def make_lines(p, stage, batch, scratch, zeros):
 def line_chain_f32(params, begin, end, scratch):
     p = view(LINE_CHAIN_F32, params)
     height = view(LINE_STAGE_F32, p.last).out_h
-    zeros = scratch + p.buffer - LINE
-    store(zeros, zero(F32x16))
     for tile in range(begin, end):
         batch = truncated_divide(tile, p.line_blocks)
         first = (tile - batch * p.line_blocks) * p.lines
@@ -128,5 +121,5 @@ def line_chain_f32(params, begin, end, scratch):
             at = p.last
             for _ in range(p.stages - 1 - number):
                 at = view(LINE_STAGE_F32, at).before
-            make_lines(p, view(LINE_STAGE_F32, at), batch, scratch, zeros)
+            make_lines(p, view(LINE_STAGE_F32, at), batch, scratch)
     return 0

@@ -249,14 +249,19 @@ def segments_product(rows_at_once, vectors):
 
 
 @inline
-def no_depthwise_row(p, row, target, pixel, zeros):
+def no_depthwise_row(p, row, target, pixel, room):
     """For machines where depthwise convolutions have another kernel."""
 
 
-def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
+@inline
+def no_room(p, room):
+    """As no_depthwise_row."""
+
+
+def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row, clear=no_room):
     """A kernel over MATMUL_F32 that computes `rows_at_once` x 16 * `vectors` outputs in registers.
 
-    depthwise_row: see runtime.kernels.depthwise_f32_3x3.
+    depthwise_row, clear: see runtime.kernels.depthwise_f32_3x3.
     """
     multiply = segments_product(rows_at_once, vectors)
 
@@ -291,11 +296,12 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row):
                 batch = truncated_divide(block, p.line_blocks)
                 line = min((block - batch * p.line_blocks) * p.lines, p.out_h - p.lines)
                 first, count = (batch * p.out_h + line) * p.out_w, p.lines * p.out_w
-                zeros, rows = rows, rows + LINE
-                store(zeros, zero(F32x16))
-                before = view(DEPTHWISE_F32, p.depthwise)
+                before, room = view(DEPTHWISE_F32, p.depthwise), rows
+                rows += p.room
+                if tile == begin:
+                    clear(before, room)
                 for y in range(p.lines):
-                    depthwise_row(before, batch * p.out_h + line + y, rows + y * p.out_w * stride, stride, zeros)
+                    depthwise_row(before, batch * p.out_h + line + y, rows + y * p.out_w * stride, stride, room)
             elif p.source == ROWS_OF_WINDOWS:
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:

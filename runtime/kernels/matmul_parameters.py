@@ -68,6 +68,7 @@ MATMUL_F32 = ParameterBlock(
         *_LINES,
         "padding",
         "depthwise",  # ROWS_OF_DEPTHWISE: address of its block
+        "room",  # bytes that it needs before the rows
         "residual",  # what is added to the result, 0: nothing
         "residual_stride",
         "gathered_stride",
@@ -80,7 +81,9 @@ MATMUL_F32 = ParameterBlock(
 
 # Convolutions that follow each other line by line (runtime.kernels.line_chain_f32). A tile is `lines` lines of what the
 # last stage gives; `line_blocks` of them are an image.
-LINE_CHAIN_F32 = ParameterBlock("LINE_CHAIN_F32", ["last", "stages", "lines", "line_blocks", "buffer", "room"])
+LINE_CHAIN_F32 = ParameterBlock(
+    "LINE_CHAIN_F32", ["last", "stages", "lines", "line_blocks", "depthwise_room", "buffer", "gathered"]
+)
 
 # A product of one group, of rows that a depthwise convolution makes or not.
 LINE_STAGE_F32 = ParameterBlock(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8, DEPTHWISE_QUADS_I8
+from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8, DEPTHWISE_QUADS_I8, TABLE_BYTES
 from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.lane_factors import in_lane_order, lane_factors
@@ -17,6 +17,7 @@ from schema.ops.attributes import activation_range
 from schema.ops.windows import along, pad_amounts
 
 LANES = 16
+LINE = 64  # bytes
 QUAD_VECTORS = 4
 
 
@@ -73,7 +74,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
         family, block = "depthwise_i8", DEPTHWISE_I8
     params["bias"] = context.derived("bias", lambda: _padded(terms))
     params["weights"] = context.packed("depthwise", lambda: _padded(weights[0]))
-    scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else 64
+    scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else room(channels)
     return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, scratch)]
 
 
@@ -112,6 +113,11 @@ def _quads(
     scratch = 64 + columns * round_up(params["kernel_h"], 4) * kernel.width
     tiles = math.prod((context.outputs[0].shape or ())[:2])
     return Call(kernel.family, kernel.symbol, DEPTHWISE_QUADS_I8, params, tiles, grain, scratch)
+
+
+def room(channels: int) -> int:
+    """Bytes that the float32 kernel for 3x3 needs."""
+    return TABLE_BYTES + round_up(4 * channels, LINE)
 
 
 def _padded(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Convolutions in float32 that follow each other line by line (see runtime.fusion and runtime.kernels.line_chain_f32)."""
+"""Convolutions in float32 that follow each other line by line: see runtime.fusion, runtime.kernels.line_chain_f32."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ def lower(context: LoweringContext) -> Call:
     batch, height, width, _ = stages[-1].shape
     lines = min(max(1, ROWS // width), height)
     blocks = -(-height // lines)
-    buffer = round_up(STATE_BYTES * len(stages), LINE) + LINE
+    depthwise_room = round_up(STATE_BYTES * len(stages), LINE)
+    buffer = depthwise_room + max(depthwise.room(stage.windows.depth) for stage in stages)
     rows = [max(MOST_ROWS // stage.shape[2], 1) * stage.shape[2] for stage in stages]
-    room = buffer + 2 * max(rows) * kernel.width * 4
-    end = room + max(_gathered(stage, n) for stage, n in zip(stages, rows, strict=True))
+    gathered = buffer + 2 * max(rows) * kernel.width * 4
+    end = gathered + max(_gathered(stage, n) for stage, n in zip(stages, rows, strict=True))
     rings = _rings(stages, lines)
-    last: Parameters | int = 0
+    last: Parameters | int = 0  # innermost first: a stage's block holds that of the one before
     for number, (stage, ring) in enumerate(zip(stages, rings, strict=True)):
         line_bytes = 4 * stage.shape[2] * stage.shape[3]
         params = {"number": number, "before": last, "ring": ring, "ring_offset": end, "line_bytes": line_bytes}
@@ -60,8 +61,9 @@ def lower(context: LoweringContext) -> Call:
         "stages": len(stages),
         "lines": lines,
         "line_blocks": blocks,
+        "depthwise_room": depthwise_room,
         "buffer": buffer,
-        "room": room,
+        "gathered": gathered,
     }
     tiles = batch * blocks
     grain = -(-blocks // min(SHARES, blocks))
@@ -113,7 +115,8 @@ def _gathered(stage: Stage, rows: int) -> int:
 def _stage(stage: Stage, is_last: bool) -> dict[str, Any]:
     context, windows, slots = stage.context, stage.windows, stage.windows.slots
     runs, source, line_bytes, row_stride = [(0, windows.depth)], parameters.ROWS_IN_MEMORY, 0, slots["in_c"] * 4
-    in_h, stride_h, pad_h, convolution = slots["in_h"], slots["stride_h"], slots["pad_h"], 0
+    in_h, stride_h, pad_h = slots["in_h"], slots["stride_h"], slots["pad_h"]
+    convolution: Parameters | int = 0
     if stage.before is not None:
         (call,) = depthwise.lower(stage.before) or []
         source, convolution = parameters.ROWS_OF_DEPTHWISE, Parameters(call.block, {**call.params, "output": 0})

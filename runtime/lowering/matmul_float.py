@@ -69,6 +69,7 @@ def product(context: LoweringContext, where: Operands, windows: Windows) -> dict
         "bias": context.derived(("bias", width), bias),
         "padding": 0,
         "depthwise": 0,
+        "room": 0,
         "residual_stride": windows.out * 4,
         "low": low,
         "high": high,
@@ -96,7 +97,7 @@ def pieces(runs: Sequence[tuple[int, int]]) -> dict[str, Any]:
 
 
 def gathered_stride(depth: int) -> int:
-    """Bytes from one gathered row to the next, an odd number of cache lines, so that they do not meet in the same sets."""
+    """Bytes from one gathered row to the next: an odd number of cache lines, so that they meet in different sets."""
     return (-(-4 * depth // LINE) | 1) * LINE
 
 
@@ -142,12 +143,13 @@ def _depthwise(before: LoweringContext, rows: int, panels: int) -> dict[str, Any
     return {
         "source": parameters.ROWS_OF_DEPTHWISE,
         "depthwise": Parameters(calls[0].block, {**calls[0].params, "output": 0}),
+        "room": depthwise.room(depth),
         "row_stride": 0,
         "block": count * out_w,
         "tile_panels": panels,  # what the depthwise convolution gives is used for all
         "panel_tiles": 1,
         "gathered_stride": row_bytes,
-        "gathered": count * out_w * row_bytes + LINE,
+        "gathered": depthwise.room(depth) + count * out_w * row_bytes,
         "tiles": rows // (out_h * out_w) * line_blocks,
         "lines": count,
         "lines_in": 0,

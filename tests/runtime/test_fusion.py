@@ -1,16 +1,20 @@
 """Convolutions with the addition after them, or the depthwise convolution before, as one kernel."""
 
+import os
+
 import numpy as np
 import pytest
 
 import runtime
 import schema
-from runtime import profiling
+from runtime import fusion, profiling
 from runtime.kernels.table import find_kernel
+from runtime.lowering import line_chain
 from runtime.plan import NativeStep
-from schema import Model, Node, Tensor
+from schema import Model, Node, Tensor, evaluate
 from schema.ops.attributes import ArithmeticAttributes, Conv2DAttributes
 from tests.support.engine import compare, graph_of, run
+from tests.support.guarded import run_guarded_graph
 from tests.support.operands import float_operands, int8_operands
 
 
@@ -109,6 +113,107 @@ def test_a_whole_residual_block(rng):
     nodes.append(Node("ADD", [inputs[0], made], [y], ArithmeticAttributes(activation="RELU6")))
     compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
     assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+
+
+def convolution(rng, input_, out, kernel=1, op="CONV_2D", **fields):
+    """(node, output): of random weights, whose results are not larger than its inputs."""
+    channels = input_.shape[-1]
+    shape = (1, kernel, kernel, out) if op == "DEPTHWISE_CONV_2D" else (out, kernel, kernel, channels)
+    weights = Tensor.from_array("w", rng.normal(0, 1, shape).astype(np.float32) / kernel)
+    bias = Tensor.from_array("b", rng.normal(0, 1, out).astype(np.float32))
+    stride = fields.get("stride_h", 1)
+    size = [-(-n // stride) for n in input_.shape[1:3]]
+    y = Tensor("y", np.float32, (input_.shape[0], *size, out))
+    return Node(op, [input_, weights, bias], [y], Conv2DAttributes(padding="SAME", **fields)), y
+
+
+def chain(rng, size, batch, first, stages, residual=False):
+    """(nodes, inputs, output, arrays): a first convolution of (channels in, channels out, kernel, stride), then
+    depthwise ones of a stride, each followed by one of 1x1 to so many channels.
+    """
+    channels, out, kernel, stride = first
+    x = Tensor("x", np.float32, (batch, *size, channels))
+    node, y = convolution(rng, x, out, kernel, stride_h=stride, stride_w=stride, activation="RELU6")
+    nodes = [node]
+    for stride, out in stages:
+        node, y = convolution(rng, y, y.shape[-1], 3, "DEPTHWISE_CONV_2D", stride_h=stride, stride_w=stride)
+        nodes.append(node)
+        node, y = convolution(rng, y, out)
+        nodes.append(node)
+    if residual:
+        total = Tensor("sum", np.float32, y.shape)
+        nodes.append(Node("ADD", [x, y], [total], ArithmeticAttributes(activation="RELU")))
+        y = total
+    return nodes, [x], y, [rng.normal(0, 1, x.shape).astype(np.float32)]
+
+
+@pytest.fixture
+def small_lines(monkeypatch):
+    """Chains of small tensors, a few lines of them at a time."""
+    monkeypatch.setattr(fusion, "LARGE", 0)
+    monkeypatch.setattr(line_chain, "ROWS", 20)
+    monkeypatch.setattr(line_chain, "MOST_ROWS", 30)
+
+
+@pytest.mark.skipif(find_kernel("line_chain", "float32") is None, reason="this CPU has no kernel for it")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [(23, 9), (8, 40), (1, 1), (50, 3)])
+@pytest.mark.parametrize(
+    ("first", "stages"),
+    [
+        ((5, 40, 1, 1), [(1, 16)]),
+        ((16, 17, 1, 1), [(2, 33)]),
+        ((3, 32, 3, 2), [(1, 16)]),
+        ((3, 16, 3, 2), [(1, 40), (2, 5)]),
+        ((4, 20, 1, 1), [(2, 32), (2, 64)]),
+        ((2, 16, 5, 1), [(1, 16), (1, 24)]),
+    ],
+)
+def test_convolutions_follow_each_other_line_by_line(size, first, stages, threads, rng, small_lines):
+    nodes, inputs, y, arrays = chain(rng, size, 2, first, stages)
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=threads)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+
+
+@pytest.mark.skipif(find_kernel("line_chain", "float32") is None, reason="this CPU has no kernel for it")
+def test_chains_with_residuals_and_their_ends(rng, small_lines):
+    nodes, inputs, y, arrays = chain(rng, (13, 20), 2, (32, 48, 1, 1), [(1, 32)], residual=True)
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+    nodes, inputs, y, arrays = chain(rng, (13, 20), 1, (8, 16, 1, 1), [(1, 16), (1, 16), (1, 16), (1, 16)])
+    compare(nodes, inputs, [y], arrays, rtol=1e-5, threads=2)
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D", "CONV_2D"]  # two depthwise ones in each
+    middle = nodes[1].inputs[0]
+    compare(nodes, inputs, [y, middle], arrays, rtol=1e-5)
+    assert kernels(nodes, inputs, [y, middle], arrays) == ["CONV_2D", "CONV_2D", "CONV_2D"]  # wanted by somebody else
+
+
+@pytest.mark.skipif(os.name != "posix", reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("at_end", [True, False], ids=["end", "start"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: chain(rng, (12, 10), 2, (3, 32, 3, 2), [(1, 17), (2, 33)]),
+        lambda rng: chain(rng, (12, 10), 2, (5, 17, 1, 1), [(2, 16)]),
+        lambda rng: chain(rng, (12, 10), 2, (16, 33, 1, 1), [(1, 16)], residual=True),
+        lambda rng: separable(rng, 17, 33, (9, 5)),
+        lambda rng: separable(rng, 32, 16, (9, 3), stride_h=2, stride_w=2),
+    ],
+)
+def test_no_memory_outside_of_the_operands_is_touched(make, at_end, rng, small_lines):
+    nodes, inputs, y, arrays = make(rng)
+    graph = graph_of(nodes, inputs, [y])
+    (result,), (expected,) = run_guarded_graph(graph, arrays, at_end), evaluate.run(graph, arrays)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5 * float(np.abs(expected).max()))
+
+
+@pytest.mark.skipif(find_kernel("line_chain", "float32") is None, reason="this CPU has no kernel for it")
+def test_only_large_tensors_are_made_line_by_line(rng):
+    nodes, inputs, y, arrays = chain(rng, (13, 20), 1, (8, 16, 1, 1), [(1, 16)])
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D", "CONV_2D"]
+    nodes, inputs, y, arrays = chain(rng, (80, 80), 1, (3, 24, 1, 1), [(1, 16)])
+    assert kernels(nodes, inputs, [y], arrays) == ["CONV_2D"]
+    compare(nodes, inputs, [y], arrays, rtol=1e-5)
 
 
 def test_near_misses_of_depthwise_convolutions(rng):

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.kernels.table import lowering_for
-from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights
+from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, Parameters
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import native_function
-from schema import Node, evaluate
+from runtime.plan import NativeStep, Plan
+from schema import Graph, Node, evaluate
 from schema.graph import Tensor, TensorType
+from schema.inference import size_in_bytes
 
 PAGE = mmap.PAGESIZE
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -61,9 +63,35 @@ def run_guarded(node: Node, inputs: dict[Tensor, np.ndarray], at_end: bool) -> l
     return [places[t].array(k.dtype, k.shape).copy() for t, k in zip(node.outputs, expected, strict=True)]
 
 
+def run_guarded_graph(graph: Graph, arrays: list[np.ndarray], at_end: bool) -> list[np.ndarray]:
+    """The graph's outputs from the kernels of its plan, as run_guarded; every node must have one."""
+    plan = Plan(graph, [a.shape for a in arrays], PackedWeights(1 << 30), "TFLITE_DOUBLE", 1 << 30)
+    (step,) = plan.steps
+    assert isinstance(step, NativeStep)
+    places = {t: guarded_copy(a, at_end) for t, a in zip(graph.inputs, arrays, strict=True)}
+    types = {t: plan.inference.types[t] for node in step.nodes for t in node.outputs}
+    places |= {t: Guarded(size_in_bytes(kind), at_end) for t, kind in types.items()}
+    for call in step.calls:
+        _run(call, places, at_end)
+    return [places[t].array(types[t].dtype, types[t].shape).copy() for t in graph.outputs]
+
+
 def _run(call: Call, places: dict[Tensor, Guarded], at_end: bool) -> None:
-    alive, numbers = [], {}
+    alive: list[Guarded] = []
+    params = _pack(call, places, at_end, alive)
+    scratch = Guarded(call.scratch, at_end, 64)
+    kernel = native_function(kernel_library().load([call.family])[call.symbol])
+    for begin in range(0, call.tiles, call.grain):
+        end = min(begin + call.grain, call.tiles)
+        assert kernel(params.ctypes.data, begin, end, scratch.address) == 0
+
+
+def _pack(call: Call | Parameters, places: dict[Tensor, Guarded], at_end: bool, alive: list[Guarded]) -> np.ndarray:
+    """The parameter block. alive: takes in what it points to."""
+    numbers = {}
     for slot, value in call.params.items():
+        if isinstance(value, Parameters):
+            value = _pack(value, places, at_end, alive)
         if isinstance(value, Address):
             numbers[slot] = places[value.tensor].address + value.offset
         elif isinstance(value, np.ndarray):
@@ -71,9 +99,4 @@ def _run(call: Call, places: dict[Tensor, Guarded], at_end: bool) -> None:
             numbers[slot] = alive[-1].address
         else:
             numbers[slot] = value
-    scratch = Guarded(call.scratch, at_end, 64)
-    params = call.block.pack(numbers)
-    kernel = native_function(kernel_library().load([call.family])[call.symbol])
-    for begin in range(0, call.tiles, call.grain):
-        end = min(begin + call.grain, call.tiles)
-        assert kernel(params.ctypes.data, begin, end, scratch.address) == 0
+    return call.block.pack(numbers)
