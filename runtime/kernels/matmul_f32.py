@@ -21,7 +21,7 @@ from runtime.simd.vector import F32x16, prefetch, store, zero
 
 LANES = 16
 LINE = 64  # bytes of a vector
-AHEAD = 6144  # bytes
+AHEAD = 6144  # bytes, where each weight is used for one row only
 
 
 @inline
@@ -50,18 +50,38 @@ def panel_product(rows_at_once, vectors, used=None):
     """
     row_bytes = LINE * vectors
     columns = used or vectors
-    few = rows_at_once // 2
+    fewer, few = 5 * rows_at_once // 6, rows_at_once // 2
 
     def block(rows):
         @inline
-        def run(p, a, stride, b, first, end, sums, sums_stride, target, target_stride, residual, last, low, high):
+        def run(
+            p,
+            a,
+            stride,
+            b,
+            ahead,
+            step,
+            first,
+            end,
+            sums,
+            sums_stride,
+            target,
+            target_stride,
+            residual,
+            last,
+            low,
+            high,
+        ):
             acc = load_tile(F32x16, rows, columns, sums, sums_stride)
             for piece in range(first, end):
                 at = a + i64(p.piece_offsets)[piece]
                 for _ in range(i64(p.piece_sizes)[piece]):
-                    # Hardware does not fetch ahead across pages, and new weights are far away.
-                    for line in range(columns):
-                        prefetch(b + AHEAD + LINE * line)
+                    if rows > few:
+                        prefetch(ahead)
+                    else:
+                        for line in range(columns):
+                            prefetch(ahead + LINE * line)
+                    ahead += step
                     acc = add_outer_product(acc, at, stride, b)
                     at += 4
                     b += row_bytes
@@ -73,23 +93,33 @@ def panel_product(rows_at_once, vectors, used=None):
 
         return run
 
-    many_rows, few_rows, one_row = block(rows_at_once), block(few), block(1)
+    many_rows, fewer_rows, few_rows, one_row = block(rows_at_once), block(fewer), block(few), block(1)
 
     @inline
     def product(p, a, stride, count, b, bias, output, output_stride, residual, channels, low, high, buffer):
         sums, sums_stride, room = bias, int64(0), buffer
         whole = channels >= LANES * columns
         first = int64(0)
+        # Hardware does not fetch ahead across pages, and new weights are far away: while one pass is computed, those of
+        # the next are fetched, spread over all its rows, since memory is slower than the first rows alone would want.
+        share = min(truncated_divide(row_bytes * rows_at_once, count), int64(row_bytes))
         for i in range(p.passes):
             end, last = i64(p.pass_ends)[i], i + 1 == p.passes
+            depth = int64(0)
+            for piece in range(first, end):
+                depth += i64(p.piece_sizes)[piece]
+            ahead = b + row_bytes * depth
             target, target_stride = room, int64(row_bytes)
             if last and whole:
                 target, target_stride = output, output_stride
             row = int64(0)
             while row < count:
-                computed = int64(1)
-                if count - row > few and count >= rows_at_once:
-                    computed = int64(rows_at_once)
+                computed, left = int64(1), count - row
+                if left > few and count >= fewer:
+                    # Fewer at once where that leaves less to compute once more: 49 rows are 5 times 10.
+                    blocks = truncated_divide(left + rows_at_once - 1, rows_at_once)
+                    many = blocks * fewer < left and count >= rows_at_once
+                    computed = int64(rows_at_once) if many else int64(fewer)
                 elif count >= few:
                     computed = int64(few)
                 row = min(row, count - computed)  # the last rows may be computed once more
@@ -97,15 +127,81 @@ def panel_product(rows_at_once, vectors, used=None):
                 rest = residual + row * p.residual_stride if residual != 0 else int64(0)
                 if computed == rows_at_once:
                     many_rows(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p,
+                        at,
+                        stride,
+                        b,
+                        ahead,
+                        share,
+                        first,
+                        end,
+                        at_sums,
+                        sums_stride,
+                        to,
+                        target_stride,
+                        rest,
+                        last,
+                        low,
+                        high,
                     )
+                    ahead += share * depth
+                elif computed == fewer:
+                    fewer_rows(
+                        p,
+                        at,
+                        stride,
+                        b,
+                        ahead,
+                        share,
+                        first,
+                        end,
+                        at_sums,
+                        sums_stride,
+                        to,
+                        target_stride,
+                        rest,
+                        last,
+                        low,
+                        high,
+                    )
+                    ahead += share * depth
                 elif computed == few:
                     few_rows(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p,
+                        at,
+                        stride,
+                        b,
+                        ahead,
+                        share,
+                        first,
+                        end,
+                        at_sums,
+                        sums_stride,
+                        to,
+                        target_stride,
+                        rest,
+                        last,
+                        low,
+                        high,
                     )
                 else:
                     one_row(
-                        p, at, stride, b, first, end, at_sums, sums_stride, to, target_stride, rest, last, low, high
+                        p,
+                        at,
+                        stride,
+                        b,
+                        b + AHEAD,
+                        int64(row_bytes),
+                        first,
+                        end,
+                        at_sums,
+                        sums_stride,
+                        to,
+                        target_stride,
+                        rest,
+                        last,
+                        low,
+                        high,
                     )
                 if last and not whole:
                     for r in range(row, row + computed):
@@ -113,8 +209,7 @@ def panel_product(rows_at_once, vectors, used=None):
                 row += computed
             sums, sums_stride = room, int64(row_bytes)
             room = 2 * buffer + count * row_bytes - room  # the other set
-            for piece in range(first, end):
-                b += row_bytes * i64(p.piece_sizes)[piece]
+            b += row_bytes * depth
             first = end
 
     return product
