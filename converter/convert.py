@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import schema
-from converter import frontends, progress
+from converter import diagnosis, frontends, progress
 from converter import quantize as quantization
 from converter.integers import computes_integers
 from converter.passes import manager
@@ -49,6 +49,7 @@ def convert(
     int16: str | Sequence[str] = (),
     equalize: bool = False,
     bias_correction: bool = False,
+    diagnose: bool = False,
 ) -> Result:
     """Convert a model.
 
@@ -68,6 +69,7 @@ def convert(
     int16: patterns of layers of an int8 model that have int16 activations.
     equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
         shifted means in the biases. Both are kept only where the calibration data shows that they help.
+    diagnose: also tell in `report.diagnosis` what was found in the graph, what rewrites save, and what was not done.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
@@ -83,7 +85,8 @@ def convert(
                 f"{describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
             )
         with display.stage("rewriting the graph"):
-            explanation = manager.optimize(graph, display.detail)
+            explanation = manager.optimize(graph, display.detail, measure=diagnose)
+            found = diagnosis.diagnose(graph, explanation) if diagnose else None
         report = None
         if quantize != "none":
             with display.stage("quantizing"):
@@ -91,7 +94,8 @@ def convert(
         with display.stage("writing the file"):
             rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
             data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
-    return Result(data, Report(describe(source), len(data), graph, explanation, report, display.seconds, integers))
+    seconds = display.seconds
+    return Result(data, Report(describe(source), len(data), graph, explanation, report, seconds, integers, found))
 
 
 def require_writable(target: Path) -> None:
