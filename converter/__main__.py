@@ -11,9 +11,8 @@ from pathlib import Path
 from converter import quantize as quantization
 from converter.convert import convert, require_writable
 from converter.quantize.observers import OBSERVERS
-from converter.quantize.options import CALIBRATED, DEFAULT_OBSERVER, METHODS
+from converter.quantize.options import DEFAULT_OBSERVER, METHODS
 from schema.command_line import guarded, replacing
-from schema.errors import InputError
 from schema.version import __version__
 
 EXAMPLES = """examples:
@@ -100,8 +99,6 @@ def run(options: argparse.Namespace) -> None:
     require_writable(Path(options.output))
     if options.diagnosis is not None:
         require_writable(Path(options.diagnosis))
-    if options.quantize in CALIBRATED and options.calibration is None:
-        raise InputError(f"--quantize {options.quantize} needs --calibration: a .npy or .npz file of typical inputs")
     calibration = None if options.calibration is None else quantization.load(options.calibration)
     result = convert(
         options.source,

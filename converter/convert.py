@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ def convert(
 
     source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras, an .h5 or a
         .tflite file (or the bytes of the last).
-    quantize: "none" (as the source is), "int8" (needs calibration), "int16x8" (so does that, with int16 activations),
+    quantize: "none" (as the source is: a quantize-aware model, which has learned its ranges, becomes int8), "int8"
+        (needs calibration, unless the ranges are learned), "int16x8" (so does that, with int16 activations),
         "int8-weights" (weights are stored as int8, everything computed in float32; calibration makes it more accurate)
         or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
@@ -88,6 +89,9 @@ def convert(
             explanation = manager.optimize(graph, display.detail, measure=diagnose)
             found = diagnosis.diagnose(graph, explanation) if diagnose else None
         report = None
+        if quantize == "none" and quantization.has_learned(graph):
+            quantize = "int8"
+            options = replace(options, method=quantize)
         if quantize != "none":
             with display.stage("quantizing"):
                 report = quantization.quantize(graph, options, calibration, display.advance)
