@@ -70,6 +70,11 @@ class WeightMask:
             return np.where(values == 0, values, chain.projection.shadow().astype(np.float32))
         return values
 
+    def residual(self) -> Any:
+        """The variable of what hides behind a projected kernel, or None: what is masked has nothing to come back as."""
+        chain = chain_of(self.kernel.variable)
+        return None if chain is None else getattr(chain.projection, "residual", None)
+
     def set_zeros(self, zeros: np.ndarray) -> None:
         """Masks exactly these weights from now on. They become zero with the next `hold` or update."""
         self.keep.assign(~zeros)
@@ -113,7 +118,7 @@ class MaskHolder:
         pairs = []
         for mask in self._masks:
             average = moving_average_of(optimizer, mask.kernel.variable)
-            for variable in (mask.kernel.variable, average):
+            for variable in (mask.kernel.variable, average, mask.residual()):
                 if variable is not None:
                     pairs.append((tensorflow_variable(variable), mask.keep))
         if self._hold is None or self._targets != len(pairs):  # moving averages come with the optimizer's first update
