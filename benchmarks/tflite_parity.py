@@ -25,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import converter
 import runtime
 from converter.integers import computes_integers
-from converter.report import table
+from converter.tables import table
 from tests.support.litert_files import Session, relative_difference
 
 SHARED = Path(os.environ.get("XNN_SHARED") or Path(__file__).resolve().parents[2] / "shared")

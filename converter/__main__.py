@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +11,8 @@ from pathlib import Path
 from converter import quantize as quantization
 from converter.convert import convert, require_writable
 from converter.quantize.observers import OBSERVERS
-from converter.quantize.options import CALIBRATED, DEFAULT_OBSERVER, METHODS
-from schema.command_line import guarded
-from schema.errors import InputError
+from converter.quantize.options import DEFAULT_OBSERVER, METHODS
+from schema.command_line import guarded, replacing
 from schema.version import __version__
 
 EXAMPLES = """examples:
@@ -84,6 +84,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="MODULE",
         help="module or .py file with the classes and functions that the file needs",
     )
+    add(
+        "--diagnose",
+        action="store_true",
+        help="print what was found in the graph, what is saved, and what was not done",
+    )
+    add("--diagnosis", metavar="FILE.json", help="write what --diagnose prints, as JSON")
     add("--explain", action="store_true", help="print what each rewrite found and changed, and every layer")
     add("--version", action="version", version=f"xnn {__version__}")
     return parser.parse_args(argv)
@@ -91,8 +97,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> None:
     require_writable(Path(options.output))
-    if options.quantize in CALIBRATED and options.calibration is None:
-        raise InputError(f"--quantize {options.quantize} needs --calibration: a .npy or .npz file of typical inputs")
+    if options.diagnosis is not None:
+        require_writable(Path(options.diagnosis))
     calibration = None if options.calibration is None else quantization.load(options.calibration)
     result = convert(
         options.source,
@@ -106,8 +112,14 @@ def run(options: argparse.Namespace) -> None:
         int16=",".join(options.int16),
         equalize=options.equalize,
         bias_correction=options.bias_correction,
+        diagnose=options.diagnose or options.diagnosis is not None,
     )
     target = result.save(options.output)
+    if options.diagnosis is not None:
+        with replacing(Path(options.diagnosis)) as file:
+            file.write(json.dumps(result.report.diagnosis.as_dict(), indent=1).encode())
+    if options.diagnose:
+        print(f"{result.report.diagnosis}\n")
     if options.explain:
         print(result.report)
     elif options.equalize or options.bias_correction:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import schema
-from converter import frontends, progress
+from converter import diagnosis, frontends, progress
 from converter import quantize as quantization
 from converter.integers import computes_integers
 from converter.passes import manager
@@ -49,12 +49,14 @@ def convert(
     int16: str | Sequence[str] = (),
     equalize: bool = False,
     bias_correction: bool = False,
+    diagnose: bool = False,
 ) -> Result:
     """Convert a model.
 
     source: a Keras model object (Keras 3 or tf_keras), or the path of a SavedModel folder, a .keras, an .h5 or a
         .tflite file (or the bytes of the last).
-    quantize: "none" (as the source is), "int8" (needs calibration), "int16x8" (so does that, with int16 activations),
+    quantize: "none" (as the source is: a quantize-aware model, which has learned its ranges, becomes int8), "int8"
+        (needs calibration, unless the ranges are learned), "int16x8" (so does that, with int16 activations),
         "int8-weights" (weights are stored as int8, everything computed in float32; calibration makes it more accurate)
         or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
@@ -68,6 +70,7 @@ def convert(
     int16: patterns of layers of an int8 model that have int16 activations.
     equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
         shifted means in the biases. Both are kept only where the calibration data shows that they help.
+    diagnose: also tell in `report.diagnosis` what was found in the graph, what rewrites save, and what was not done.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
@@ -83,15 +86,20 @@ def convert(
                 f"{describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
             )
         with display.stage("rewriting the graph"):
-            explanation = manager.optimize(graph, display.detail)
+            explanation = manager.optimize(graph, display.detail, measure=diagnose)
+            found = diagnosis.diagnose(graph, explanation) if diagnose else None
         report = None
+        if quantize == "none" and quantization.has_learned(graph):
+            quantize = "int8"
+            options = replace(options, method=quantize)
         if quantize != "none":
             with display.stage("quantizing"):
                 report = quantization.quantize(graph, options, calibration, display.advance)
         with display.stage("writing the file"):
             rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
             data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
-    return Result(data, Report(describe(source), len(data), graph, explanation, report, display.seconds, integers))
+    seconds = display.seconds
+    return Result(data, Report(describe(source), len(data), graph, explanation, report, seconds, integers, found))
 
 
 def require_writable(target: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from converter.costs import stored_bytes
+from converter.diagnosis import Diagnosis
 from converter.passes.manager import Explanation
 from converter.quantize import Report as QuantizationReport
+from converter.tables import table
 from schema import inference
-from schema.coding import constant as constant_coding
 from schema.graph import Constant, Graph, Tensor, TensorType, all_nodes, nested
 
 
@@ -31,7 +32,8 @@ class Layer:
 @dataclass
 class Report:
     """bytes: of the whole file. nodes: how many, those in branches and loops among them. seconds: by stage.
-    quantization: what was done, None for nothing. integer_source: whether the source was quantized already.
+    quantization: what was done, None for nothing. integer_source: whether the source was quantized already. diagnosis:
+    where `convert` was asked for it.
     """
 
     source: str
@@ -41,6 +43,7 @@ class Report:
     quantization: QuantizationReport | None = field(default=None, repr=False)
     seconds: dict[str, float] = field(default_factory=dict)
     integer_source: bool = False
+    diagnosis: Diagnosis | None = field(default=None, repr=False)
 
     @property
     def nodes(self) -> int:
@@ -62,8 +65,7 @@ class Report:
                     continue
                 counted.add(tensor.constant)
                 parameters += tensor.constant.values.size
-                encoded = constant_coding.encode(tensor.constant, tensor.dtype)
-                size += sum(len(stream.data) for _, stream in encoded.streams())
+                size += stored_bytes(tensor)
             found[node.name] = Layer(node.name, (*layer.ops, node.op), types[node.outputs[0]], parameters, size)
         return list(found.values())
 
@@ -99,13 +101,3 @@ class Report:
             for kind, names, tensors in ends
             for name, tensor in zip(names, tensors, strict=True)
         )
-
-
-def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Columns in line; those in `right` are right-justified."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)

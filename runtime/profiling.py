@@ -15,9 +15,9 @@ from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import WALKER, default_threads
 from runtime.plan import Part, Plan
 from runtime.session import Model
-from schema import ops
+from schema import costs
 from schema.graph import Graph, Node, Tensor
-from schema.inference import Inference, size_in_bytes
+from schema.inference import Inference
 from schema.ops.attributes import Conv2DAttributes
 from schema.quantization import Quantization
 
@@ -99,7 +99,7 @@ def _node(plan: Plan, part: Part, median: float, overhead: float, peaks: dict[st
         part.kernel,
         max(median - overhead, 0.0) if part.native else median,
         _macs(node, plan.inference),
-        sum(size_in_bytes(types[t]) for t in {*_read(node), *node.outputs} if t is not None),
+        costs.bytes_of([*_read(node), *node.outputs], types),
         None if dtype is None else peaks[dtype],
     )
 
@@ -113,8 +113,7 @@ def _macs(node: Node, inference: Inference) -> int:
     inputs, count = list(node.inputs), 0
     if isinstance(node, fusion.Fused) and node.before is not None:
         inputs[0], count = node.before.outputs[0], _macs(node.before, inference)
-    types = [None if t is None else inference.types[t] for t in inputs]
-    return count + ops.get(node.op).macs(node.attributes, types, [inference.types[t] for t in node.outputs])
+    return count + costs.macs(Node(node.op, inputs, node.outputs, node.attributes), inference.types)
 
 
 def _product_dtype(node: Node, inference: Inference) -> str | None:

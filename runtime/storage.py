@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from runtime.memory_planner import Request
+from schema.costs import VIEW_OPS
 from schema.graph import Node, Tensor, TensorType
-
-# Ops whose output is the first input's bytes under another shape.
-VIEW_OPS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 # Ops whose kernels read each element before they write the same place, so that the output may take over an input's
 # memory.

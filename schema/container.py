@@ -14,19 +14,22 @@ from collections.abc import Mapping
 from schema.errors import FormatError
 
 IDENTIFIER = b"XNN1"
-METADATA, WEIGHTS = 0, 1
-KIND_NAMES = {METADATA: "metadata", WEIGHTS: "weights"}
+METADATA, WEIGHTS, DEFLATED_METADATA = 0, 1, 2
+KIND_NAMES = {METADATA: "metadata", WEIGHTS: "weights", DEFLATED_METADATA: "deflated metadata"}
 ENTRY = struct.Struct("<QQII")  # offset, size, kind, crc32
 FOOTER = struct.Struct("<I4s")  # number of entries, identifier
+DEFLATED = struct.Struct("<I4s")  # size of the metadata, identifier; then a zlib stream (RFC 1950)
 MAX_SECTIONS = 16
 SMALL_ALIGNMENT, MAP_ALIGNMENT = 8, 64
+MAX_DEFLATION = 64
+"""Bytes of metadata that a byte of deflated metadata may stand for; graphs of repeated layers reach about 20."""
 
 
 def pack(sections: Mapping[int, bytes], align: int = SMALL_ALIGNMENT) -> bytes:
     """A file of these sections (kind -> bytes); all but the metadata start at a multiple of `align`."""
     body = bytearray()
     table = bytearray()
-    for kind in sorted(sections):
+    for kind in sorted(sections, key=lambda kind: (kind == WEIGHTS, kind)):
         data = sections[kind]
         if body:
             body += bytes(-len(body) % align)
@@ -34,6 +37,30 @@ def pack(sections: Mapping[int, bytes], align: int = SMALL_ALIGNMENT) -> bytes:
         body += data
     body += bytes(-len(body) % 4)
     return bytes(body + table + FOOTER.pack(len(sections), IDENTIFIER))
+
+
+def metadata_section(data: bytes) -> dict[int, bytes]:
+    """Metadata as the section that `pack` takes: deflated where that is smaller (kind -> bytes)."""
+    deflated = DEFLATED.pack(len(data), IDENTIFIER) + zlib.compress(data, zlib.Z_BEST_COMPRESSION)
+    if len(deflated) < len(data) <= MAX_DEFLATION * len(deflated):
+        return {DEFLATED_METADATA: deflated}
+    return {METADATA: data}
+
+
+def _inflated(section: memoryview) -> memoryview:
+    """The metadata of a deflated section. Raises FormatError, and allocates no more than MAX_DEFLATION allows."""
+    size, _ = DEFLATED.unpack_from(section)  # the identifier has been compared
+    if size > MAX_DEFLATION * len(section):
+        raise FormatError(f"{len(section)} bytes of deflated metadata cannot stand for {size}")
+    inflater = zlib.decompressobj()
+    try:
+        # One byte more than there may be: with exactly `size`, the end of the stream might not be reached.
+        data = inflater.decompress(section[DEFLATED.size :], size + 1)
+    except zlib.error as error:
+        raise FormatError(f"the deflated metadata is no zlib stream: {error}") from None
+    if len(data) != size or not inflater.eof or inflater.unused_data:
+        raise FormatError(f"the deflated metadata does not hold exactly the {size} bytes that it speaks of")
+    return memoryview(data)
 
 
 def _entries(data: memoryview) -> list[tuple[int, int, int, int]]:
@@ -57,7 +84,10 @@ def _entries(data: memoryview) -> list[tuple[int, int, int, int]]:
 
 
 def unpack(data: bytes | memoryview) -> dict[int, memoryview]:
-    """The sections of a file, their checksums compared. Sections of unknown kinds are left out. Raises FormatError."""
+    """The sections of a file, their checksums compared, metadata inflated. Sections of unknown kinds are left out.
+
+    Raises FormatError.
+    """
     view = memoryview(data).cast("B").toreadonly()
     sections: dict[int, memoryview] = {}
     for offset, size, kind, crc in _entries(view):
@@ -69,8 +99,13 @@ def unpack(data: bytes | memoryview) -> dict[int, memoryview]:
             raise FormatError(f"the checksum of the {name} does not match: the file is corrupt")
         if kind in KIND_NAMES:
             sections[kind] = section
-    if METADATA not in sections or view[: len(sections[METADATA])] != sections[METADATA]:
+    metadata = sections.get(METADATA, sections.get(DEFLATED_METADATA))
+    if metadata is None or len(metadata) < DEFLATED.size or view[: len(metadata)] != metadata:
         raise FormatError("the file does not start with its metadata")
+    if DEFLATED_METADATA in sections:
+        if METADATA in sections:
+            raise FormatError("there are metadata both deflated and not")
+        sections[METADATA] = _inflated(sections.pop(DEFLATED_METADATA))
     return sections
 
 

@@ -26,7 +26,7 @@ from schema.ops import attributes as attribute_tables
 from schema.ops import calls
 from schema.quantization import Quantization
 
-READER_VERSION = 2
+READER_VERSION = 3
 MAX_DEPTH = 16  # of graphs that run each other
 STREAMS = ("values", "codebook", "positions", "channel_scale")
 SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
@@ -112,7 +112,7 @@ class _Weights:
         offset, size = raw["offset"], raw["size"]
         if offset > len(self.data) or size > len(self.data) - offset:
             raise FormatError(f"{name} are bytes {offset} to {offset + size} of a section of {len(self.data)}")
-        return Stream(self.data[offset : offset + size], raw["coding"], raw["bits"])
+        return Stream(self.data[offset : offset + size], raw["coding"], raw["bits"], raw["step"])
 
 
 class _Graphs:

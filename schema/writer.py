@@ -14,6 +14,7 @@ from schema.graph import Constant, Graph, Model, Node, Tensor, nested
 
 MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
 READER_OF_CODING = {"RANS": 2}  # the first reader version that knows a coding, where that is not 1
+READER_OF_STEPS = 3
 
 
 class _Weights:
@@ -27,7 +28,8 @@ class _Weights:
 
     def add(self, stream: Stream, itemsize: int):
         data = bytes(stream.data)
-        self.minimum_reader = max(self.minimum_reader, READER_OF_CODING.get(stream.coding, 1))
+        needed = READER_OF_STEPS if stream.step else READER_OF_CODING.get(stream.coding, 1)
+        self.minimum_reader = max(self.minimum_reader, needed)
         align = itemsize
         if len(data) >= MAP_SIZE and stream.coding == "RAW":
             align = self.alignment = container.MAP_ALIGNMENT
@@ -36,7 +38,8 @@ class _Weights:
             self.data += bytes(-len(self.data) % align)
             offset = self.offsets[data] = len(self.data)
             self.data += data
-        return fb.StreamT(offset=offset, size=len(data), coding=ENUMS["Coding"][stream.coding], bits=stream.bits)
+        coding = ENUMS["Coding"][stream.coding]
+        return fb.StreamT(offset=offset, size=len(data), coding=coding, bits=stream.bits, step=stream.step)
 
 
 def write(model: Model) -> bytes:
@@ -55,7 +58,7 @@ def write(model: Model) -> bytes:
     )
     builder = flatbuffers.Builder(1024)
     builder.Finish(root.Pack(builder), container.IDENTIFIER)
-    sections = {container.METADATA: bytes(builder.Output())}
+    sections = container.metadata_section(bytes(builder.Output()))
     if weights.data:
         sections[container.WEIGHTS] = bytes(weights.data)
     return container.pack(sections, weights.alignment)
@@ -98,7 +101,7 @@ def _tensor(tensor: Tensor, is_input: bool, weights: _Weights, constants: dict):
 
 def _constant(encoded: EncodedConstant, weights: _Weights):
     sizes = {"values": encoded.dtype.itemsize, "codebook": encoded.dtype.itemsize, "positions": 1, "channel_scale": 4}
-    streams = {name: weights.add(s, 1 if s.bits else sizes[name]) for name, s in encoded.streams()}
+    streams = {name: weights.add(s, 1 if s.bits or s.step else sizes[name]) for name, s in encoded.streams()}
     return fb.ConstantT(
         dtype=ENUMS["DType"][dtypes.name_of(encoded.dtype)],
         values=streams["values"],

@@ -3,7 +3,8 @@
 Importing it imports neither TensorFlow nor any Keras.
 """
 
+from xnn_tf.distillation import DistillCallback
 from xnn_tf.prune_callback import PruneCallback
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
 
-__all__ = ["PruneCallback", "SparsityRow", "SparsityTable", "sparsity"]
+__all__ = ["DistillCallback", "PruneCallback", "SparsityRow", "SparsityTable", "sparsity"]

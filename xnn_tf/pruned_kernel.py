@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xnn_tf.kernels import Kernel
 from xnn_tf.pruning_pattern import PruningPattern
 from xnn_tf.weight_mask import WeightMask
 
@@ -20,6 +21,11 @@ class PrunedKernel:
         self._initial = initial if target is None else min(initial, target)
         self._pattern = pattern
         self._units = 0
+
+    @property
+    def kernel(self) -> Kernel:
+        """Whose it is."""
+        return self.mask.kernel
 
     @property
     def done(self) -> bool:
@@ -54,6 +60,10 @@ class PrunedKernel:
             return False
         self._prune(self.mask.values(), units)
         return True
+
+    def detach(self) -> None:
+        """Takes the mask off, and leaves the zeros."""
+        self.mask.detach()
 
     def _units_at(self, sparsity: float) -> int:
         return round(self._pattern.unit_sparsity(sparsity) * self._pattern.units(self.mask.kernel.layout))

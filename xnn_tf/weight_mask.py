@@ -1,8 +1,7 @@
 """Holds zeros in a weight through training, whatever optimizer updates it.
 
-The mask is a constraint of the variable. Both Kerases apply a variable's constraint inside the train function after
-each update (after momentum, weight decay, moving-average overwrites, and within the loss-scale optimizer's branch), so
-zeros hold in every step of an execution, compiled by XLA or not.
+The mask is a part of the variable's constraint (`xnn_tf.constraint_chain`), which both Kerases apply inside the train
+function after each update.
 """
 
 import math
@@ -12,28 +11,10 @@ from typing import Any
 import numpy as np
 
 from schema.errors import InputError
-from xnn_tf.keras_compat import (
-    constraint_of,
-    float32_values,
-    moving_average_of,
-    set_constraint,
-    tensorflow_variable,
-    variable_scope,
-)
+from xnn_tf.constraint_chain import attach, chain_of, detach
+from xnn_tf.keras_compat import float32_values, moving_average_of, tensorflow_variable, variable_scope
 from xnn_tf.kernels import Kernel
-
-_KEEP = "_xnn_keep"
-
-
-class MaskConstraint:
-    """Sets the masked weights of a variable to zero, after the constraint that the variable had."""
-
-    def __init__(self, keep: Any, inner: Callable | None) -> None:
-        self.keep = keep
-        self.inner = inner
-
-    def __call__(self, weight: Any) -> Any:
-        return masked(weight if self.inner is None else self.inner(weight), self.keep)
+from xnn_tf.projected_weight import Projection
 
 
 def masked(weight: Any, keep: Any) -> Any:
@@ -45,35 +26,54 @@ def masked(weight: Any, keep: Any) -> Any:
 
 
 class WeightMask:
-    """The mask of one kernel while it trains.
+    """The mask of one kernel while it trains: a part of its constraint.
 
     Attributes:
         kernel: whose it is.
+        keep: `tf.Variable`, False where a weight is masked.
+        holder: what masks it: the name of a callback.
         zeros: how many weights are masked.
         size: how many weights there are.
     """
 
-    def __init__(self, kernel: Kernel, model: Any) -> None:
+    def __init__(self, kernel: Kernel, model: Any, holder: str = "PruneCallback") -> None:
         """Attaches a mask that keeps everything.
 
+        Args:
+            kernel: what to mask.
+            model: whose distribution strategy places the mask.
+            holder: masks of different holders may share a kernel.
+
         Raises:
-            InputError: another callback masks this kernel.
+            InputError: another callback of this holder's name masks this kernel.
         """
         self.kernel = kernel
+        self.holder = holder
         self.zeros = 0
         self.size = math.prod(kernel.layout.shape)
-        self._inner = constraint_of(kernel.variable)
-        if isinstance(self._inner, MaskConstraint):
+        chain = chain_of(kernel.variable)
+        if any(isinstance(part, WeightMask) and part.holder == holder for part in (chain.parts if chain else ())):
             raise InputError(
-                f"{kernel.name} is already pruned by another PruneCallback: exclude it from one, or finish() one first"
+                f"{kernel.name} is already pruned by another {holder}: exclude it from one, or finish() one first"
             )
-        self.keep = _keep_variable(kernel, model)
-        self._constraint = MaskConstraint(self.keep, self._inner)
-        set_constraint(kernel.variable, self._constraint)
+        self.keep = _keep_variable(kernel, model, f"_xnn_keep_{holder}")
+        attach(kernel.variable, self)
+
+    def __call__(self, weight: Any) -> Any:
+        return masked(weight, self.keep)
 
     def values(self) -> np.ndarray:
-        """The kernel as float32."""
-        return float32_values(self.kernel.variable)
+        """The kernel as float32: where it is projected to a few values, what hides behind them; zeros stay zero."""
+        values = float32_values(self.kernel.variable)
+        chain = chain_of(self.kernel.variable)
+        if chain is not None and isinstance(chain.projection, Projection):
+            return np.where(values == 0, values, chain.projection.shadow().astype(np.float32))
+        return values
+
+    def residual(self) -> Any:
+        """The variable of what hides behind a projected kernel, or None: what is masked has nothing to come back as."""
+        chain = chain_of(self.kernel.variable)
+        return None if chain is None else getattr(chain.projection, "residual", None)
 
     def set_zeros(self, zeros: np.ndarray) -> None:
         """Masks exactly these weights from now on. They become zero with the next `hold` or update."""
@@ -81,13 +81,12 @@ class WeightMask:
         self.zeros = int(np.count_nonzero(zeros))
 
     def detach(self) -> None:
-        """Gives the variable back the constraint that it had. Functions traced with the mask no longer hold zeros."""
+        """Takes the mask off. Functions traced with it no longer hold zeros."""
         self.keep.assign(np.ones(self.kernel.layout.shape, bool))
-        if constraint_of(self.kernel.variable) is self._constraint:
-            set_constraint(self.kernel.variable, self._inner)
+        detach(self.kernel.variable, self)
 
 
-def _keep_variable(kernel: Kernel, model: Any) -> Any:
+def _keep_variable(kernel: Kernel, model: Any, attribute: str) -> Any:
     """The bool variable of a kernel's mask, all True.
 
     It lives as long as the kernel, since a train step that was traced with it may be called long after the mask is
@@ -96,10 +95,10 @@ def _keep_variable(kernel: Kernel, model: Any) -> Any:
     import tensorflow as tf
 
     owner = tensorflow_variable(kernel.variable)
-    if not hasattr(owner, _KEEP):
+    if not hasattr(owner, attribute):
         with variable_scope(model):
-            setattr(owner, _KEEP, tf.Variable(np.ones(kernel.layout.shape, bool), trainable=False, name="keep"))
-    return getattr(owner, _KEEP)
+            setattr(owner, attribute, tf.Variable(np.ones(kernel.layout.shape, bool), trainable=False, name="keep"))
+    return getattr(owner, attribute)
 
 
 class MaskHolder:
@@ -119,7 +118,7 @@ class MaskHolder:
         pairs = []
         for mask in self._masks:
             average = moving_average_of(optimizer, mask.kernel.variable)
-            for variable in (mask.kernel.variable, average):
+            for variable in (mask.kernel.variable, average, mask.residual()):
                 if variable is not None:
                     pairs.append((tensorflow_variable(variable), mask.keep))
         if self._hold is None or self._targets != len(pairs):  # moving averages come with the optimizer's first update

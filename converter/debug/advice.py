@@ -22,8 +22,8 @@ from converter.quantize.calibration import Batch
 from converter.quantize.measure import Reference
 from converter.quantize.options import USERS
 from converter.quantize.samples import first
-from converter.report import table
 from converter.rewriter import copy
+from converter.tables import table
 from schema.graph import Graph
 
 CANDIDATES = 24  # layers that are tried alone

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from converter.debug.advice import Advice
-from converter.report import table
+from converter.tables import table
 
 INHERITED = 3.0
 """dB by which a node's own error has to be below the accumulated one to be called inherited: it is then less than half

@@ -1,7 +1,8 @@
-"""Post-training quantization of a float graph, after the passes and before the file is written.
+"""Quantization of a float graph, after the passes and before the file is written.
 
 `quantize(graph, Options("int8"), calibration)` gives int8 with the integer semantics of `schema/ops`, "int16x8" int16
-activations; "int8-weights" and "float16" store weights in fewer bits and compute in float32. TensorFlow is not needed.
+activations; a quantize-aware graph brings its ranges along and needs no data. "int8-weights" and "float16" store
+weights in fewer bits and compute in float32. TensorFlow is not needed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from converter.quantize.calibration import Batches, load
 from converter.quantize.layers import layer_name, wanted
+from converter.quantize.learned import has_learned, lift, with_learned
 from converter.quantize.observation import (
     WIDE_OBSERVER,
     Progress,
@@ -29,11 +31,12 @@ from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import INT8, Scales
 from converter.quantize.scales import ActivationScales, representable
 from converter.quantize.storage import STORED, store
+from converter.quantize.trained import ranges_of, store_grids
 from schema import inference
 from schema.errors import CalibrationError, InputError
 from schema.graph import Graph, Node
 
-__all__ = ["REQUANTIZATION", "Options", "Progress", "Report", "Row", "load", "quantize"]
+__all__ = ["REQUANTIZATION", "Options", "Progress", "Report", "Row", "has_learned", "load", "quantize"]
 
 
 def quantize(graph: Graph, options: Options, calibration: Any = None, progress: Progress | None = None) -> Report:
@@ -52,6 +55,10 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
     if options.method in STORED:
         return store(graph, options, calibration, progress)
     if options.equalize or options.bias_correction:
+        if has_learned(graph):
+            raise InputError(
+                "equalize and bias_correction would undo what quantization-aware training learned: leave them out"
+            )
         return refined(graph, options, calibration, lambda g, o, data: _quantize_integers(g, data, o, progress))
     if options.calibrated:
         return _quantize_integers(graph, calibration, options, progress)
@@ -61,29 +68,46 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
 def _quantize_integers(graph: Graph, calibration: Any, options: Options, progress: Progress | None) -> Report:
     io_dtype = np.dtype(options.io_dtype) if options.integer_io else None
     inference.annotate(graph)
-    placement = place(graph, wanted=wanted(graph, options))
-    forms, linear = to_observe(placement, io_dtype), linear_nodes(placement)
-    seen = [*(tensor for tensor, _ in forms), *(node.inputs[0] for node in linear)]
-    batches = Batches(graph, calibration, batch_size(graph, seen))
-    observed = observe(graph, batches, forms, linear, options.observer, progress)
-    derive(placement, observed)
-    if observed.unbounded:
-        placement = placement.without(observed.unbounded)
+    learned = lift(graph)
+    placement = place(graph, wanted=with_learned(wanted(graph, options), learned, graph))
+    if learned and calibration is None:
+        placement, observed = ranges_of(placement, learned, io_dtype)
+        forms = []
+    else:
+        forms = [form for form in to_observe(placement, io_dtype) if learned.of(*form) is None]
+        linear = linear_nodes(placement)
+        seen = [*(tensor for tensor, _ in forms), *(node.inputs[0] for node in linear)]
+        batches = Batches(graph, calibration, batch_size(graph, seen))
+        observed = observe(graph, batches, forms, linear, options.observer, progress)
+        known = {form: learned.of(*form) for form in to_observe(placement, io_dtype)}
+        observed.ranges.update({form: representable(q, form[1]) for form, q in known.items() if q is not None})
+        derive(placement, observed)
+        if observed.unbounded:
+            placement = placement.without(observed.unbounded)
     for name, tensor in zip(graph.output_names, graph.outputs, strict=True):
         if io_dtype is not None and tensor in observed.unbounded:
             raise CalibrationError(
                 f"output '{name}' cannot be {io_dtype}: {observed.unbounded[tensor]}; keep io_dtype float32"
             )
-    scales = ActivationScales(placement, observed.ranges)
-    rewritten = rewrite(placement, scales, observed.moments, io_dtype)
+    scales = ActivationScales(placement, observed.ranges, learned)
+    rewritten = rewrite(placement, scales, observed.moments, io_dtype, bool(learned))
     rows = [
         _row(placement, scales, rewritten, node)
         for node in graph.nodes
         if node in placement.rules or node in placement.reasons
     ]
     commit(graph, rewritten)
+    notes = []
+    if learned:
+        stored = store_grids(graph)
+        notes.append(f"ranges of {len(learned.parameters)} tensors learned while training")
+        notes += [f"weights of {stored} constants of float32 layers stored as int8, as they were trained"] * bool(
+            stored
+        )
+    if not forms and learned:
+        return Report(options.method, None, observed.samples, rows, notes)
     observer = options.observer if any(dtype == INT8 for _, dtype in forms) else WIDE_OBSERVER
-    return Report(options.method, observer, observed.samples, rows)
+    return Report(options.method, observer, observed.samples, rows, notes)
 
 
 def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, node: Node) -> Row:

@@ -58,7 +58,9 @@ class Batches:
         self._cut_up: list[Batch] | None = None
         self._iterable: Iterable[Any] = ()
         if calibration is None:
-            raise CalibrationError(f"int8 needs calibration data: some typical values of {_signature(graph)}")
+            raise CalibrationError(
+                f"int8 needs calibration data: some typical values of {_signature(graph)} (--calibration FILE)"
+            )
         if isinstance(calibration, str | bytes | os.PathLike):
             raise CalibrationError(f"calibration is {calibration!r}: load it with converter.quantize.load(path)")
         if isinstance(calibration, Mapping) or _is_array(calibration):

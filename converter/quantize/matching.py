@@ -10,9 +10,14 @@ CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
 
 
 def matched(real: Graph, quantized: Graph) -> Iterator[tuple[Node, Node]]:
-    """(float node, its quantized form), in order. What is left over are conversions between the two."""
+    """(float node, its quantized form), in order. What is left over are conversions between the two, and those of the
+    float graph that told the range of a tensor, which is rounded where it is made then.
+    """
     candidates = iter(quantized.nodes)
+    made = {tensor for node in quantized.nodes for tensor in node.outputs}
     for node in real.nodes:
+        if node.op in CONVERSIONS and node.outputs[0] not in made:
+            continue
         yield node, next(candidate for candidate in candidates if _stands_for(candidate, node))
 
 

@@ -29,14 +29,19 @@ class Rewritten:
 
 
 def rewrite(
-    placement: Placement, scales: ActivationScales, moments: Mapping[Tensor, Moments], io_dtype: np.dtype | None
+    placement: Placement,
+    scales: ActivationScales,
+    moments: Mapping[Tensor, Moments],
+    io_dtype: np.dtype | None,
+    trained: bool = False,
 ) -> Rewritten:
     """The graph with the placement's nodes in integers.
 
     moments: of what the weights in a linear op meet, by the weights.
     io_dtype: what float32 inputs and outputs become. None: the signature stays, with QUANTIZE and DEQUANTIZE inside.
+    trained: weights that are integers times a step keep both.
     """
-    return _Rewrite(placement, scales, moments, io_dtype).run()
+    return _Rewrite(placement, scales, moments, io_dtype, trained).run()
 
 
 class _Rewrite:
@@ -46,8 +51,10 @@ class _Rewrite:
         scales: ActivationScales,
         moments: Mapping[Tensor, Moments],
         io_dtype: np.dtype | None,
+        trained: bool,
     ):
         self._placement = placement
+        self._trained = trained
         self._scales = scales
         self._moments = moments
         self._io_dtype = io_dtype
@@ -118,7 +125,8 @@ class _Rewrite:
         bias = inputs[rule.weights.bias] if len(inputs) > rule.weights.bias else None
         assert weights is not None
         scales = _scale(inputs[rule.data_inputs(0)[0]]), _scale(output)
-        linear = quantize_linear(weights, rule.weights.axis, bias, *scales, self._moments.get(weights), rule.dtype)
+        moments = self._moments.get(weights)
+        linear = quantize_linear(weights, rule.weights.axis, bias, *scales, moments, rule.dtype, self._trained)
         # Layers that share a kernel share its integers, unless a bias made them differ.
         earlier = self._constants.setdefault((weights, rule.weights.axis), linear.weights)
         if earlier.quantization == linear.weights.quantization and np.array_equal(earlier.value, linear.weights.value):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from converter.quantize.learned import Learned
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import INT8, TYPELESS, Scales
 from schema.graph import Graph, Node, Tensor
@@ -85,12 +86,13 @@ class Group:
 
 class ActivationScales:
     """`of(form)`: the parameters of an activation. `into(node)`: those that a node's data inputs must have, where
-    they must. ranges: of all forms that nodes touch.
+    they must. ranges: of all forms that nodes touch. learned: parameters that forms have as they are.
     """
 
-    def __init__(self, placement: Placement, ranges: Mapping[Form, Range]):
+    def __init__(self, placement: Placement, ranges: Mapping[Form, Range], learned: Learned | None = None):
         self._placement = placement
         self._ranges = ranges
+        self._learned = learned or Learned()
         self._groups: dict[Form, Group] = {}
         self._consumers = _consumers(placement.graph)
         joins = []
@@ -110,7 +112,9 @@ class ActivationScales:
     def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization:
         """Parameters of a tensor in that dtype. Those that no such node touches have those of their range."""
         group = self._groups.get((tensor, dtype))
-        return with_headroom(*self._ranges[tensor, dtype], dtype) if group is None else self._final[id(group)]
+        if group is not None:
+            return self._final[id(group)]
+        return self._learned.of(tensor, dtype) or with_headroom(*self._ranges[tensor, dtype], dtype)
 
     def into(self, node: Node) -> Quantization | None:
         """What all data inputs of a node with shared scales must have, None for other nodes."""
@@ -123,7 +127,7 @@ class ActivationScales:
 
     def _group(self, form: Form) -> Group:
         if form not in self._groups:
-            group = Group(form[1], tensors=[form[0]])
+            group = Group(form[1], fixed=self._learned.of(*form), tensors=[form[0]])
             group.include(*self._ranges[form])
             self._groups[form] = group
         return self._groups[form]
@@ -145,6 +149,13 @@ class ActivationScales:
 
     def _share(self, node: Node, dtype: np.dtype) -> bool:
         sources = [self._groups[form] for form in self._sources(node)]
+        learned = next((q for q in (self._learned.of(t, dtype) for t in node.outputs) if q is not None), None)
+        if learned is not None and not (len(sources) == 1 and sources[0].fixed == learned):
+            group = Group(dtype, *representable(learned, dtype), learned)
+            for output in node.outputs:
+                self._groups[output, dtype] = group
+                group.tensors.append(output)
+            return bool(sources)
         if len(sources) == 1:
             group = sources[0]
         else:

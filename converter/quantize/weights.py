@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from converter.quantize.kernel_grid import integers_on_grid
 from converter.quantize.moments import Moments
 from converter.quantize.rounding import mean_error, round_compensated
 from converter.quantize.rules import INT8, INT16
@@ -55,15 +56,18 @@ def quantize_linear(
     output_scale: float,
     moments: Moments | None = None,
     dtype: np.dtype = INT8,
+    trained: bool = False,
 ) -> QuantizedLinear:
     """int8 weights with channels along `axis`, and a bias of scale input_scale x weight scale.
 
     moments: of the input. With them rounding errors are made to cancel, and what is left of their mean goes into the
     bias. Where a channel's bias would not fit, the channel's weight scale is raised until it does: such weights
-    hardly count. dtype: of the activations.
+    hardly count. dtype: of the activations. trained: the layer may be quantize-aware, and its weights integers times a
+    step already, which are then kept.
     """
     assert weights.constant is not None
-    channels = clustered(weights.constant, axis) or per_channel(weights.value, axis, moments)
+    channels = on_grid(weights.value, axis) if trained else None
+    channels = channels or clustered(weights.constant, axis) or per_channel(weights.value, axis, moments)
     # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
     channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
     real_bias = None if bias is None else bias.value.astype(np.float64)
@@ -101,6 +105,15 @@ def per_channel(real: np.ndarray, axis: int, moments: Moments | None = None) -> 
     scale = np.where(largest > LIMIT * 1e-30, largest / LIMIT, 1.0)
     base = _to_int8(real, scale, axis) if moments is None else round_compensated(real, scale, moments, LIMIT)
     return Channels(base, scale, np.ones(scale.size, np.int8), None)
+
+
+def on_grid(real: np.ndarray, axis: int) -> Channels | None:
+    """The integers of a kernel that was quantized while it was trained, None for other kernels."""
+    found = integers_on_grid(real, axis)
+    if found is None:
+        return None
+    base, step = found
+    return Channels(base, np.where(step > 0, step, 1.0), np.ones(step.size, np.int8), None)
 
 
 def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.ndarray) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +14,7 @@ from schema.coding.streams import Stream
 from schema.errors import FormatError
 
 BITS_OF_BOOLS = (8, 4, 2, 1)  # so many may be one symbol
+STEPS = (2.0**-126, 2.0**120)  # what a step may be: any multiple of it is a normal float32
 
 
 class Codec(NamedTuple):
@@ -102,13 +105,35 @@ def encode(numbers: np.ndarray, at_least: int = 0) -> Stream:
     first of CODECS among equals.
     """
     streams = [s for codec in CODECS.values() if (s := codec.encode(numbers)) is not None]
+    if numbers.dtype.kind == "f" and (found := steps(numbers)) is not None:
+        integers, step = found
+        streams += [replace(s, step=step) for codec in CODECS.values() if (s := codec.encode(integers)) is not None]
     enough = [s for s in streams if len(s.data) >= at_least]
     return min(enough, key=lambda s: len(s.data)) if enough else max(streams, key=lambda s: len(s.data))
 
 
 def decode(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
     """`count` numbers of a stream, 1-D, possibly a read-only view of its bytes. Raises FormatError."""
-    codec = CODECS.get(stream.coding)
+    codec, dtype = CODECS.get(stream.coding), np.dtype(dtype)
     if codec is None:
         raise FormatError(f"a stream of unknown coding {stream.coding}")
-    return codec.decode(stream, np.dtype(dtype), count)
+    if stream.step == 0:
+        return codec.decode(stream, dtype, count)
+    if dtype.kind != "f" or not STEPS[0] <= stream.step <= STEPS[1] or math.frexp(stream.step)[0] != 0.5:
+        raise FormatError(f"steps of {stream.step} for numbers of {dtype}: they are powers of two, of floats")
+    with np.errstate(over="ignore"):  # what is too large for float16 is infinite
+        return (codec.decode(stream, np.dtype(np.int8), count) * np.float64(stream.step)).astype(dtype)
+
+
+def steps(numbers: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Floats as int8 and the power of two of which they are multiples; None where there is none, or -0.0 among them."""
+    numbers = numbers.astype(np.float64)
+    largest = np.abs(numbers).max(initial=0)
+    if not 0 < largest < np.inf or np.signbit(numbers[numbers == 0]).any():
+        return None
+    exponent = math.frexp(largest)[1] - 7  # the largest is 64 to 127 times this power of two
+    step = math.ldexp(1.0, exponent)
+    integers = numbers / step
+    if not STEPS[0] <= step <= STEPS[1] or largest / step > 127 or not (integers == np.rint(integers)).all():
+        return None
+    return integers.astype(np.int8), step

@@ -195,8 +195,8 @@ def _decode_values(encoded: EncodedConstant, count: int) -> np.ndarray:
 
 
 def _decode_codebook(stream: Stream, dtype: np.dtype) -> np.ndarray:
-    if stream.coding != "RAW":
-        raise FormatError(f"a codebook of coding {stream.coding}, not RAW")
+    if stream.coding != "RAW" or stream.step:
+        raise FormatError(f"a codebook of coding {stream.coding}, step {stream.step}: it is RAW, without")
     entries, rest = divmod(len(stream.data), dtype.itemsize)
     if rest or not 1 <= entries <= MAX_CODEBOOK:
         raise FormatError(f"a codebook of {len(stream.data)} bytes of {dtype}")

@@ -10,11 +10,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stream:
-    """A run of bytes and how they stand for numbers (`Coding` of xnn.fbs)."""
+    """A run of bytes and how they stand for numbers (`Coding` of xnn.fbs).
+
+    With a `step`, the bytes stand for int8, and the numbers are floats: these times `step`.
+    """
 
     data: bytes | memoryview
     coding: str = "RAW"
     bits: int = 0
+    step: float = 0.0
 
 
 @dataclass(frozen=True)

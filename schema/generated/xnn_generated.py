@@ -4076,8 +4076,15 @@ class Stream(object):
             return self._tab.Get(flatbuffers.number_types.Uint8Flags, o + self._tab.Pos)
         return 0
 
+    # Stream
+    def Step(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
 def StreamStart(builder):
-    builder.StartObject(4)
+    builder.StartObject(5)
 
 def StreamAddOffset(builder, offset):
     builder.PrependUint64Slot(0, offset, 0)
@@ -4090,6 +4097,9 @@ def StreamAddCoding(builder, coding):
 
 def StreamAddBits(builder, bits):
     builder.PrependUint8Slot(3, bits, 0)
+
+def StreamAddStep(builder, step):
+    builder.PrependFloat32Slot(4, step, 0.0)
 
 def StreamEnd(builder):
     return builder.EndObject()
@@ -4105,11 +4115,13 @@ class StreamT(object):
         size = 0,
         coding = 0,
         bits = 0,
+        step = 0.0,
     ):
         self.offset = offset  # type: int
         self.size = size  # type: int
         self.coding = coding  # type: int
         self.bits = bits  # type: int
+        self.step = step  # type: float
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -4136,6 +4148,7 @@ class StreamT(object):
         self.size = stream.Size()
         self.coding = stream.Coding()
         self.bits = stream.Bits()
+        self.step = stream.Step()
 
     # StreamT
     def Pack(self, builder):
@@ -4144,6 +4157,7 @@ class StreamT(object):
         StreamAddSize(builder, self.size)
         StreamAddCoding(builder, self.coding)
         StreamAddBits(builder, self.bits)
+        StreamAddStep(builder, self.step)
         stream = StreamEnd(builder)
         return stream
 

@@ -1,5 +1,7 @@
 """Sections, checksums and the footer."""
 
+import zlib
+
 import pytest
 
 import schema
@@ -81,3 +83,47 @@ def test_metadata_must_come_first():
     file = container.pack({container.METADATA: METADATA, container.WEIGHTS: METADATA})
     with pytest.raises(FormatError):
         container.unpack(entry(entry(file, 0, offset=24), 1, offset=0))
+
+
+REPEATED = b"\x08\0\0\0XNN1" + b"layer" * 100
+
+
+def deflated(size: int, stream: bytes) -> bytes:
+    section = container.DEFLATED.pack(size, b"XNN1") + stream
+    return container.pack({container.DEFLATED_METADATA: section, container.WEIGHTS: b"w"})
+
+
+def test_metadata_are_deflated_where_that_is_smaller():
+    sections = container.metadata_section(REPEATED)
+    assert set(sections) == {container.DEFLATED_METADATA}
+    file = container.pack(sections | {container.WEIGHTS: b"w"})
+    assert len(file) < len(REPEATED)
+    assert {kind: bytes(data) for kind, data in container.unpack(file).items()} == {
+        container.METADATA: REPEATED,
+        container.WEIGHTS: b"w",
+    }
+    assert container.metadata_section(METADATA) == {container.METADATA: METADATA}
+
+
+@pytest.mark.parametrize(
+    ("size", "stream", "message"),
+    [
+        (len(REPEATED) - 1, zlib.compress(REPEATED), "exactly the 507 bytes"),
+        (len(REPEATED) + 1, zlib.compress(REPEATED), "exactly the 509 bytes"),
+        (len(REPEATED), zlib.compress(REPEATED)[:-1], "exactly"),
+        (len(REPEATED), zlib.compress(REPEATED) + b"x", "exactly"),
+        (len(REPEATED), b"y" + zlib.compress(REPEATED)[1:], "no zlib stream"),
+        (2**32 - 1, zlib.compress(bytes(1 << 20)), "cannot stand for 4294967295"),
+        (1 << 16, zlib.compress(bytes(1 << 24), 9)[:2000], "exactly the 65536 bytes"),  # a bomb stops at what it said
+        (0, b"", "exactly the 0 bytes"),
+    ],
+)
+def test_hostile_deflated_metadata_are_refused(size, stream, message):
+    with pytest.raises(FormatError, match=message):
+        container.unpack(deflated(size, stream))
+
+
+def test_metadata_are_deflated_or_not_but_not_both():
+    file = container.pack({**container.metadata_section(REPEATED), container.WEIGHTS: b"w"})
+    with pytest.raises(FormatError, match="both deflated and not"):
+        container.unpack(entry(file, 1, offset=0, size=8, kind=container.METADATA, crc32=zlib.crc32(file[:8])))

@@ -140,7 +140,7 @@ BLOCKS = {
     "relu, zero padding, max": (
         IMAGE,
         stack(relu, lambda L: L.ZeroPadding2D(1), lambda L: L.MaxPooling2D(3, 2)),
-        ["RELU", "MAX_POOL_2D"],
+        ["MAX_POOL_2D"],
     ),
     "zero padding, max": (
         IMAGE,

@@ -1,5 +1,8 @@
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from schema import FormatError
 from schema.coding import codecs, rans
@@ -33,7 +36,7 @@ def test_the_smallest_is_kept():
     assert codecs.encode(np.array([1, 2, 3, 1] * 100, np.uint8)).coding == "RANS"
     assert codecs.encode(np.array([1, 2, 3], np.uint8)).coding == "PACKED"
     assert codecs.encode(np.array([1, 2, 60000] * 100, np.uint16)).coding == "RAW"
-    assert codecs.encode(np.array([1.0, 2.0] * 100, np.float32)).coding == "RAW"
+    assert codecs.encode(np.array([1.0, 1 / 3] * 100, np.float32)).coding == "RAW"
 
 
 def test_what_says_much_is_not_the_smallest_where_more_bytes_are_asked_for():
@@ -82,3 +85,37 @@ def test_aligned_bytes_are_not_copied():
 def test_hostile_streams(stream, dtype):
     with pytest.raises(FormatError):
         codecs.decode(stream, np.dtype(dtype), len(stream.data))
+
+
+@given(
+    st.lists(st.integers(-127, 127), min_size=1, max_size=300).filter(any),
+    st.integers(-20, 8),
+    st.sampled_from([np.float16, np.float32, np.float64]),
+)
+def test_multiples_of_a_power_of_two_are_stored_as_int8(integers, exponent, dtype):
+    numbers = (np.array(integers) * 2.0**exponent).astype(dtype)
+    assume(np.isfinite(numbers).all() and np.array_equal(numbers, np.array(integers) * 2.0**exponent))
+    stream = codecs.encode(numbers)
+    assert len(stream.data) <= len(integers)
+    assert codecs.decode(stream, numbers.dtype, len(integers)).tobytes() == numbers.tobytes()
+
+
+@given(arrays(np.float32, st.integers(1, 40), elements=st.floats(width=32)))
+def test_floats_come_back_to_the_bit(numbers):
+    assert codecs.decode(codecs.encode(numbers), numbers.dtype, numbers.size).tobytes() == numbers.tobytes()
+
+
+def test_what_steps_would_change_is_stored_as_it_is():
+    for numbers in ([0.0, -0.0, 1.0], [1.0, np.nan], [1.0, np.inf], [1.0, 1 / 3], [1.0, 1 / 256], [0.0, 0.0]):
+        assert codecs.encode(np.array(numbers, np.float32)).step == 0
+
+
+@pytest.mark.parametrize("step", [3.0, 0.1, -1.0, float("nan"), float("inf"), 2.0**-140, 2.0**121])
+def test_hostile_steps_are_refused(step):
+    with pytest.raises(FormatError, match="powers of two"):
+        codecs.decode(Stream(b"\1\2", step=step), np.dtype(np.float32), 2)
+
+
+def test_steps_are_of_floats():
+    with pytest.raises(FormatError, match="of int8"):
+        codecs.decode(Stream(b"\1\2", step=1.0), np.dtype(np.int8), 2)

@@ -198,6 +198,7 @@ def test_what_the_hostile_streams_start_from_is_sound(encoded, shape):
         (replace(BOOK, codebook=Stream(bytes(5))), (4,)),
         (replace(BOOK, codebook=Stream(bytes(4 * 65537))), (4,)),
         (replace(BOOK, codebook=Stream(bytes(4), "PACKED", 8)), (4,)),
+        (replace(BOOK, codebook=Stream(bytes(4), step=1.0)), (4,)),
         (replace(SCALED, axis=2), (2, 2)),
         (replace(SCALED, axis=-1), (2, 2)),
         (SCALED, (1, 4)),

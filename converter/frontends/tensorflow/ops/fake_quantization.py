@@ -14,7 +14,7 @@ from schema.errors import UnsupportedError
 from schema.graph import Tensor
 from schema.quantization import Quantization
 
-INT8 = np.dtype(np.int8)
+INT8, INT16 = np.dtype(np.int8), np.dtype(np.int16)
 
 
 @reads("FakeQuantWithMinMaxArgs")
@@ -29,8 +29,8 @@ def fake_quant_vars(reading: Reading) -> Result:
 
 def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
     x, bits, narrow = reading.tensor(0), reading.attribute("num_bits"), bool(reading.attribute("narrow_range"))
-    if not 2 <= bits <= 8:
-        raise UnsupportedError(f"fake quantization to {bits} bits is not supported: 2 to 8 are")
+    if not 2 <= bits <= 8 and bits != 16:
+        raise UnsupportedError(f"fake quantization to {bits} bits is not supported: 2 to 8 and 16 are")
     if not np.all(np.asarray(high) > np.asarray(low)):
         raise UnsupportedError("the quantization range is empty, it was never learned: train the model for some steps")
     first, last = int(narrow), 2**bits - 1
@@ -38,12 +38,23 @@ def _fake_quant(reading: Reading, low: np.ndarray, high: np.ndarray) -> Result:
     if x.is_constant:
         return reading.builder.constant(_rounded(x, scale, zero_point, first, last), reading.name)
     shift = 2 ** (bits - 1)  # signed integers
+    if bits == 16:
+        return _int16(reading, x, scale, zero_point - shift)
     bottom, top = (first - zero_point) * scale, (last - zero_point) * scale
     if (first, last) != (0, 255):
         x = reading.emit("MAXIMUM", x, reading.constant(bottom, np.float32))
         x = reading.emit("MINIMUM", x, reading.constant(top, np.float32))
     quantized = reading.emit("QUANTIZE", x, dtype=INT8)
     quantized.quantization = Quantization(scale, zero_point - shift, max(reading.rank(x) - 1, 0))
+    reading.builder.inference.types[quantized] = quantized.type
+    return reading.emit("DEQUANTIZE", quantized)
+
+
+def _int16(reading: Reading, x: Tensor, scale: np.ndarray, zero_point: np.ndarray) -> Result:
+    if zero_point.any():
+        raise UnsupportedError("ranges of 16 bits have to be symmetric: from -m to m")
+    quantized = reading.emit("QUANTIZE", x, dtype=INT16)
+    quantized.quantization = Quantization(scale, zero_point, max(reading.rank(x) - 1, 0))
     reading.builder.inference.types[quantized] = quantized.type
     return reading.emit("DEQUANTIZE", quantized)
 

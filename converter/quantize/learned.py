@@ -1,0 +1,102 @@
+"""Ranges that quantization-aware training learned: the QUANTIZE and DEQUANTIZE pairs that the front end makes of
+FakeQuant nodes become parameters of the tensors that they round.
+
+A pair says two things: where the source rounds, and by which scale and zero point. Once the second is known, the first
+follows from placement, so that the pairs can go: in the integer graph the tensor itself is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converter.quantize.layers import Wanted
+from converter.quantize.placement import is_real
+from converter.quantize.rules import INT8, INT16, RULES, TYPELESS, Scales
+from schema.graph import Graph, Node, Tensor
+from schema.quantization import Quantization
+
+NOT_LEARNED = "no range was learned for {}: its layer is not quantize-aware"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """parameters: of tensors, in the dtype that they were learned for."""
+
+    parameters: Mapping[Tensor, tuple[np.dtype, Quantization]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.parameters)
+
+    def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization | None:
+        """What was learned for the tensor in that dtype."""
+        found = self.parameters.get(tensor)
+        return None if found is None or found[0] != dtype else found[1]
+
+    def int16(self, graph: Graph) -> set[Node]:
+        """Nodes whose result was learned as int16, and those that only move such results."""
+        wide = {tensor for tensor, (dtype, _) in self.parameters.items() if dtype == INT16}
+        nodes: set[Node] = set()
+        for node in graph.nodes:
+            rule = RULES[INT16].get(node.op)
+            if rule is None or node.op in TYPELESS:
+                continue
+            data = [node.inputs[i] for i in rule.data_inputs(len(node.inputs))]
+            moved = rule.scales in (Scales.SHARED, Scales.FIXED) and any(tensor in wide for tensor in data)
+            own = [tensor for tensor in node.outputs if tensor in self.parameters]
+            if any(tensor in wide for tensor in own) or (moved and not own):
+                nodes.add(node)
+                wide.update(node.outputs)
+        return nodes
+
+
+def has_learned(graph: Graph) -> bool:
+    """Whether `lift` would find something."""
+    return any(True for _ in _pairs(graph))
+
+
+def lift(graph: Graph) -> Learned:
+    """Take the pairs out of the graph. A tensor that is rounded in several ways keeps the pairs of all but the first,
+    which then are nodes like others.
+    """
+    parameters: dict[Tensor, tuple[np.dtype, Quantization]] = {}
+    replaced: dict[Tensor, Tensor] = {}
+    gone: set[Node] = set()
+    for quantize, dequantizes in _pairs(graph):
+        source = replaced.get(quantize.inputs[0], quantize.inputs[0])
+        (integers,) = quantize.outputs
+        found = integers.dtype, integers.quantization
+        if parameters.setdefault(source, found) == found:
+            replaced.update((node.outputs[0], source) for node in dequantizes)
+            gone.update((quantize, *dequantizes))
+    for node in graph.nodes:
+        node.inputs = [replaced.get(tensor, tensor) for tensor in node.inputs]
+    graph.nodes = [node for node in graph.nodes if node not in gone]
+    graph.outputs = [replaced.get(tensor, tensor) for tensor in graph.outputs]
+    return Learned(parameters)
+
+
+def _pairs(graph: Graph):
+    """(QUANTIZE, the DEQUANTIZEs that alone read it), of computed float tensors that have one scale."""
+    readers: dict[Tensor, list[Node]] = {}
+    for node in graph.nodes:
+        for tensor in node.inputs:
+            if tensor is not None:
+                readers.setdefault(tensor, []).append(node)
+    for node in graph.nodes:
+        if node.op != "QUANTIZE" or not is_real(node.inputs[0]) or node.inputs[0].is_constant:
+            continue
+        (integers,) = node.outputs
+        known = integers.quantization is not None and not integers.quantization.per_channel
+        users = readers.get(integers, [])
+        if not known or integers.dtype not in (INT8, INT16) or integers in graph.outputs:
+            continue
+        if users and all(user.op == "DEQUANTIZE" for user in users):
+            yield node, users
+
+
+def with_learned(wanted: Wanted, learned: Learned, graph: Graph) -> Wanted:
+    """What was asked for, with int16 where it was learned."""
+    return Wanted(wanted.dtype, wanted.int16 | learned.int16(graph), wanted.kept)
