@@ -3,8 +3,34 @@
 Importing it imports neither TensorFlow nor any Keras.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from xnn_tf.distillation import DistillCallback
 from xnn_tf.prune_callback import PruneCallback
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
 
-__all__ = ["DistillCallback", "PruneCallback", "SparsityRow", "SparsityTable", "sparsity"]
+if TYPE_CHECKING:
+    from xnn_tf.compression.compress import Compressed, compress
+    from xnn_tf.compression.recipe import Recipe
+
+_LAZY = {"Compressed": "compress", "Recipe": "recipe", "compress": "compress"}
+"""What imports the converter and the engine, when it is asked for; and its module in `xnn_tf.compression`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"xnn_tf.compression.{_LAZY[name]}"), name)
+
+
+__all__ = [
+    "Compressed",
+    "DistillCallback",
+    "PruneCallback",
+    "Recipe",
+    "SparsityRow",
+    "SparsityTable",
+    "compress",
+    "sparsity",
+]

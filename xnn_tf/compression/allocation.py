@@ -1,0 +1,136 @@
+"""How sparse each layer becomes, so that all together take a given number of bytes.
+
+A rule is a family of allotments with one parameter t from 0 (nothing pruned) to 1 (nearly everything); `allot` finds
+the t whose coded bytes are those asked for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from xnn_tf.compression.coded_size import coded_bytes_of, quantized
+from xnn_tf.pruning_pattern import smallest
+
+Rule = Literal["uniform", "std", "lamp", "sensitivity"]
+Weights = Mapping[str, np.ndarray]
+Sparsities = dict[str, float]
+Curve = Sequence[tuple[float, float]]
+"""(sparsity, damage): what pruning one layer so far costs; see `stages.sensitivity`."""
+
+MOST = 0.995
+"""The sparsity that no layer is taken beyond."""
+LARGEST_QUALITY = 6.0
+"""Of the rule "std": standard deviations below which weights are pruned, at t = 1."""
+_STEPS = 14  # of a bisection
+
+
+def uniform(weights: Weights, t: float) -> Sparsities:
+    """The same share of each layer."""
+    return dict.fromkeys(weights, MOST * t)
+
+
+def std(weights: Weights, t: float) -> Sparsities:
+    """Weights below a threshold of so many standard deviations of their layer (Han et al. 2015, arXiv:1506.02626)."""
+    quality = LARGEST_QUALITY * t
+    return {name: min(MOST, float(np.mean(np.abs(w) < quality * _deviation(w)))) for name, w in weights.items()}
+
+
+def _deviation(weight: np.ndarray) -> float:
+    """Of the weights that are not pruned already."""
+    kept = weight[weight != 0]
+    return float(np.sqrt(np.mean(np.square(kept)))) if kept.size else 0.0
+
+
+def lamp_scores(weight: np.ndarray) -> np.ndarray:
+    """Layer-adaptive magnitudes (Lee et al. 2021, arXiv:2010.07611): w² over the sum of all w² that are no smaller.
+
+    The largest of each layer scores 1, so that no layer is emptied; returned sorted, ascending, float64.
+    """
+    squares = np.sort(np.square(weight.ravel().astype(np.float64)))
+    rest = np.cumsum(squares[::-1])[::-1]
+    return squares / np.maximum(rest, np.finfo(np.float64).tiny)
+
+
+def lamp(weights: Weights, t: float) -> Sparsities:
+    """The share t of all weights: those of the smallest LAMP scores."""
+    scores = {name: lamp_scores(w) for name, w in weights.items()}
+    everything = np.concatenate(list(scores.values()))
+    count = round(MOST * t * everything.size)
+    if count == 0:
+        return dict.fromkeys(weights, 0.0)
+    limit = np.partition(everything, count - 1)[count - 1]
+    return {name: min(MOST, float(np.searchsorted(s, limit, "right")) / s.size) for name, s in scores.items()}
+
+
+def sensitivity(curves: Mapping[str, Curve], rates: Mapping[str, Sequence[int]], price: float) -> Sparsities:
+    """For each layer the point of its curve with the least damage + price · bytes.
+
+    At each price the bytes are spent where they are cheapest (Shoham and Gersho 1988, on bit allocation).
+
+    Args:
+        curves: for each layer, (sparsity, damage) at growing sparsities.
+        rates: for each layer, coded bytes at the same sparsities.
+        price: damage that a byte is worth.
+    """
+    chosen = {}
+    for name, curve in curves.items():
+        costs = [damage + price * size for (_, damage), size in zip(curve, rates[name], strict=True)]
+        chosen[name] = curve[int(np.argmin(costs))][0]
+    return chosen
+
+
+def pruned(weight: np.ndarray, sparsity: float) -> np.ndarray:
+    """The weight with that share of zeros, those of least magnitude."""
+    return np.where(smallest(np.abs(weight), round(sparsity * weight.size)), np.float32(0), weight)
+
+
+def coded(weight: np.ndarray, sparsity: float, levels: int) -> int:
+    """Bytes of a weight once it is pruned and has so many values."""
+    return coded_bytes_of(quantized(pruned(weight, sparsity), levels))
+
+
+def allot(
+    weights: Weights,
+    rule: Rule,
+    target_bytes: float,
+    levels: Mapping[str, int],
+    curves: Mapping[str, Curve] | None = None,
+) -> Sparsities:
+    """Sparsities at which the weights take `target_bytes`, or as near as the rule comes.
+
+    Args:
+        weights: by kernel name.
+        rule: how they are shared out.
+        target_bytes: of all these weights, coded.
+        levels: distinct values that each will have.
+        curves: for the rule "sensitivity".
+    """
+
+    def size(sparsities: Sparsities) -> int:
+        return sum(coded(w, sparsities[name], levels[name]) for name, w in weights.items())
+
+    if rule == "sensitivity" and curves:
+        rates = {n: [coded(weights[n], s, levels[n]) for s, _ in curve] for n, curve in curves.items()}
+        return _bisect(lambda t: sensitivity(curves, rates, _price(curves, t)), size, target_bytes)
+    families: dict[str, Callable[[Weights, float], Sparsities]] = {"uniform": uniform, "std": std, "lamp": lamp}
+    return _bisect(lambda t: families[rule](weights, t), size, target_bytes)
+
+
+def _price(curves: Mapping[str, Curve], t: float) -> float:
+    """Prices from nothing to more than any damage, by a logarithmic scale."""
+    worst = max((damage for curve in curves.values() for _, damage in curve), default=1.0)
+    return 0.0 if t <= 0 else max(worst, 1e-6) * 10.0 ** (10 * t - 10)
+
+
+def _bisect(family: Callable[[float], Sparsities], size: Callable[[Sparsities], int], target: float) -> Sparsities:
+    low, high = 0.0, 1.0
+    if size(family(low)) <= target:
+        return family(low)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if size(family(middle)) > target:
+            low = middle
+        else:
+            high = middle
+    return family(high)

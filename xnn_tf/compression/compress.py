@@ -1,0 +1,188 @@
+"""Compression by one call."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schema.command_line import replacing
+from schema.errors import InputError
+from xnn_tf.compression.context import Context
+from xnn_tf.compression.data import Data
+from xnn_tf.compression.goal import Goal, check_goal
+from xnn_tf.compression.progress import Progress
+from xnn_tf.compression.recipe import Recipe, find_recipe
+from xnn_tf.compression.run import Candidate, Run
+from xnn_tf.compression.scoring import Metric
+from xnn_tf.compression.state import State, fingerprint
+from xnn_tf.compression.task import Task
+from xnn_tf.keras_compat import is_built, require_tensorflow_keras
+from xnn_tf.layer_patterns import Patterns
+
+BASE_BYTES = 4  # of a parameter of the base model
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """What `compress` returns.
+
+    Attributes:
+        model: the compressed Keras model, compiled; the zeros and shared values are in its weights. Where the file is
+            int8, the model is its float counterpart.
+        xnn: the file.
+        path: where the file lies.
+        met: whether it meets the goal.
+        score: of the file on the validation data.
+        base_score: of the base model's file.
+        base_bytes: of the base model's parameters as float32.
+        candidates: all files that were made, in their order.
+    """
+
+    model: Any
+    xnn: bytes = field(repr=False)
+    path: Path
+    met: bool
+    score: float
+    base_score: float
+    base_bytes: int
+    candidates: tuple[Candidate, ...] = field(repr=False)
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller the file is than the base model's parameters as float32."""
+        return self.base_bytes / len(self.xnn)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes the file."""
+        with replacing(path) as file:
+            file.write(self.xnn)
+        return Path(path)
+
+
+def compress(
+    model: Any,
+    train: Any,
+    validation: Any,
+    *,
+    max_drop: float | None = None,
+    target_size: int | None = None,
+    target_ratio: float | None = None,
+    recipe: str | Recipe = "xqueeze",
+    epochs: int | None = None,
+    budget_minutes: float | None = None,
+    batch_size: int = 128,
+    metric: Metric | None = None,
+    exclude: Patterns = (),
+    distributed: Any = None,
+    folder: str | os.PathLike | None = None,
+    seed: int = 0,
+    verbose: bool = True,
+) -> Compressed:
+    """Compresses a trained model, fine-tuning it, and returns the smallest file that is good enough.
+
+        result = xnn_tf.compress(model, (x_train, y_train), (x_valid, y_valid), max_drop=0.005)
+        result.save("model.xnn")
+
+    All choices are made by the validation data, on which the `.xnn` files themselves are run; keep the test data for
+    yourself. The given model stays as it is.
+
+    Args:
+        model: of Keras 3 (on TensorFlow) or tf_keras, trained and built. Its loss and the class of its optimizer are
+            used, or where it is not compiled, what fits its outputs and targets, and Adam.
+        train: (x, y) arrays, a `tf.data.Dataset` of batches, or a keras PyDataset or Sequence. Augmentation is welcome.
+        validation: likewise; always the same samples.
+        max_drop: how much lower the score may be than the base model's; 0.005 where no goal is given.
+        target_size: instead, how many bytes the file may have; the best score counts.
+        target_ratio: instead, how many times smaller than the float32 parameters the file shall be.
+        recipe: "xqueeze", "deep-compression", "int8-only", or an `xnn_tf.Recipe`.
+        epochs: of training in each level (see docs/compressing.md); None takes the recipe's.
+        budget_minutes: about how long it may take; fewer epochs and levels where that is not enough for all.
+        batch_size: for arrays.
+        metric: (targets, outputs) -> score, the higher the better; None takes accuracy, for regression R².
+        exclude: layer-name patterns of what is not pruned or clustered.
+        distributed: a `tf.distribute` strategy to train under.
+        folder: where the state is kept after each step. Called again with the same arguments after a kill, `compress`
+            goes on from there. None takes a new temporary folder.
+        seed: of all random choices. The global seeds of Python, numpy and TensorFlow are set from it.
+        verbose: print what is being done.
+
+    Raises:
+        InputError: an argument is of no use, or the folder holds another run.
+        UnsupportedError: the model cannot be copied or converted; the message names the layer.
+    """
+    check_goal(max_drop, target_size, target_ratio)
+    require_tensorflow_keras(model)
+    if not is_built(model):
+        raise InputError(f"{model.name} is not built: call it on a batch of data, or train it, first")
+    chosen = find_recipe(recipe)
+    data = Data(train, "train", batch_size), Data(validation, "validation", batch_size)
+    task = Task(model, data[0], metric)
+    base_bytes = BASE_BYTES * int(sum(np.prod(weight.shape) for weight in model.weights))
+    if target_ratio is not None:
+        target_size = int(base_bytes / target_ratio)
+    drop = None if target_size is not None else 0.005 if max_drop is None else float(max_drop)
+    place = Path(tempfile.mkdtemp(prefix="xnn-compress-") if folder is None else folder)
+    epochs = chosen.epochs if epochs is None else epochs
+    settings: list[Any] = [repr(chosen), drop, target_size, epochs, budget_minutes, batch_size]
+    settings += [list(exclude), seed, task.metric_name]
+    architecture = [type(model).__name__, *(layer.name for layer in model._flatten_layers())]
+    contents = [architecture, *model.get_weights(), *_leaves(data[1].first())]
+    state = State(place, fingerprint([*settings, *contents]))
+    context = Context(
+        model,
+        None,
+        task,
+        *data,
+        Progress(verbose),
+        exclude=exclude,
+        distill=chosen.distill,
+        scope=nullcontext if distributed is None else distributed.scope,
+    )
+    run = Run(context, chosen, state, epochs, None if budget_minutes is None else 60 * budget_minutes, seed)
+    base = run.base().values
+    goal = Goal(base_bytes, base["score"], drop, target_size)
+    context.progress.say(
+        f"{model.name}: {base_bytes:,} bytes of parameters, {task.metric_name} {base['score']:.4f}; "
+        f"recipe {chosen.name}, "
+        + (f"at most {target_size:,} bytes" if drop is None else f"at most {drop:g} less")
+        + f"; state in {place}"
+    )
+    run.levels(goal)
+    return _result(run, goal, place)
+
+
+def _result(run: Run, goal: Goal, folder: Path) -> Compressed:
+    best = run.candidates[goal.best(run.candidates)]
+    step = run.state.find(best.step)
+    assert step is not None
+    result = Compressed(
+        run.model(best.model_step),
+        run.state.xnn(step),
+        folder / step.files["xnn"],
+        goal.met(best),
+        best.score,
+        goal.base_score,
+        goal.base_bytes,
+        tuple(run.candidates),
+    )
+    with run.context.scope():
+        run.context.task.compile(result.model, run.context.task.peak, 1)
+    run.context.progress.say(
+        f"{best.bytes:,} bytes, {result.ratio:.1f} times smaller; {run.context.task.metric_name} {best.score:.4f} "
+        f"({best.score - goal.base_score:+.4f})" + ("" if result.met else ": the goal was not met")
+    )
+    return result
+
+
+def _leaves(structure: Any) -> list[np.ndarray]:
+    if isinstance(structure, dict):
+        structure = tuple(structure.values())
+    if isinstance(structure, tuple):
+        return [leaf for part in structure for leaf in _leaves(part)]
+    return [structure]

@@ -1,0 +1,55 @@
+"""How much the model's answers change when one layer is pruned: measured, layer after layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from xnn_tf.compression.allocation import pruned
+from xnn_tf.compression.coded_size import values
+from xnn_tf.compression.context import Context
+from xnn_tf.compression.stages.base import Stage
+from xnn_tf.distillation import DistillCallback
+
+
+@dataclass(frozen=True)
+class MeasureSensitivity(Stage):
+    """Finds curves (sparsity, damage) for each layer, without any training.
+
+    The damage is how far the outputs go from those of the base model (a divergence as of distilling, at temperature 1),
+    the mean over training samples.
+
+    Attributes:
+        sparsities: at which each layer is tried.
+        samples: of the training data.
+    """
+
+    name: ClassVar[str] = "sensitivity"
+    once: ClassVar[bool] = True
+    sparsities: tuple[float, ...] = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+    samples: int = 256
+
+    def run(self, context: Context) -> dict[str, Any]:
+        batches = context.train.inputs(self.samples)
+        distance = DistillCallback(context.base, temperature=1.0)
+        distance.set_model(context.model)
+
+        def damage() -> float:
+            return float(np.mean([distance.loss(x, context.model.predict_on_batch(_listed(x))) for x in batches]))
+
+        curves: dict[str, list[list[float]]] = {}
+        for kernel in context.kernels():
+            weight = values(kernel)
+            curve = [[0.0, 0.0]]
+            for sparsity in self.sparsities:
+                kernel.variable.assign(pruned(weight, sparsity))
+                curve.append([sparsity, damage()])
+            kernel.variable.assign(weight)
+            curves[kernel.name] = curve
+        return {"curves": curves}
+
+
+def _listed(x: Any) -> Any:
+    return list(x) if isinstance(x, tuple) else x
