@@ -6,8 +6,10 @@ Importing it imports neither TensorFlow nor any Keras.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from xnn_tf.channels import channel_groups
 from xnn_tf.distillation import DistillCallback
 from xnn_tf.prune_callback import PruneCallback
+from xnn_tf.shrink import shrink
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ __all__ = [
     "Recipe",
     "SparsityRow",
     "SparsityTable",
+    "channel_groups",
     "compress",
+    "shrink",
     "sparsity",
 ]
