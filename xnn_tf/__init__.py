@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from xnn_tf.channels import channel_groups
+from xnn_tf.cluster_callback import ClusterCallback
 from xnn_tf.distillation import DistillCallback
 from xnn_tf.prune_callback import PruneCallback
 from xnn_tf.shrink import shrink
@@ -27,6 +28,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ClusterCallback",
     "Compressed",
     "DistillCallback",
     "PruneCallback",
