@@ -78,6 +78,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--equalize", action="store_true", help="scale channels across layers where that helps (int8, int16x8)")
     add("--bias-correction", action="store_true", help="make up for shifted means where that helps (int8, int16x8)")
+    add(
+        "--vector-bits",
+        metavar="BITS",
+        type=int,
+        help="of biases and channel scales that are stored as float32: 4 to 8 (default: all 32)",
+    )
     add("--signature", metavar="NAME", help="the source's signature (default: serving_default, or the only one)")
     add(
         "--custom-objects",
@@ -108,6 +114,7 @@ def run(options: argparse.Namespace) -> None:
         io_dtype=options.io_dtype,
         custom_objects=options.custom_objects,
         observer=options.observer,
+        vector_bits=options.vector_bits,
         keep_float=",".join(options.keep_float),
         int16=",".join(options.int16),
         equalize=options.equalize,

@@ -14,6 +14,7 @@ from converter import quantize as quantization
 from converter.integers import computes_integers
 from converter.passes import manager
 from converter.quantize.options import DEFAULT_OBSERVER, Options
+from converter.quantize.vectors import check_bits, round_vectors
 from converter.report import Report
 from schema.command_line import replacing
 from schema.errors import InputError
@@ -50,6 +51,7 @@ def convert(
     equalize: bool = False,
     bias_correction: bool = False,
     diagnose: bool = False,
+    vector_bits: int | None = None,
 ) -> Result:
     """Convert a model.
 
@@ -70,6 +72,8 @@ def convert(
     int16: patterns of layers of an int8 model that have int16 activations.
     equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
         shifted means in the biases. Both are kept only where the calibration data shows that they help.
+    vector_bits: of biases and channel scales that are stored as float32: 4 to 8, None for all 32. What has been trained
+        to few bits a weight (`xnn_tf.RateCallback`) is a fifth smaller with 8.
     diagnose: also tell in `report.diagnosis` what was found in the graph, what rewrites save, and what was not done.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
@@ -77,6 +81,8 @@ def convert(
     """
     options = Options(quantize, observer, io_dtype, keep_float, int16, equalize, bias_correction)
     options.check_calibration(calibration)
+    if vector_bits is not None:
+        check_bits(vector_bits)
     with progress.shown() as display:
         with display.stage("reading the model"):
             graph = frontends.read(source, signature, custom_objects)
@@ -95,6 +101,8 @@ def convert(
         if quantize != "none":
             with display.stage("quantizing"):
                 report = quantization.quantize(graph, options, calibration, display.advance)
+        if vector_bits is not None:
+            round_vectors(graph, vector_bits)
         with display.stage("writing the file"):
             rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
             data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
