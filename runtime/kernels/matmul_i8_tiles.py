@@ -104,6 +104,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
     sums, gathered = scratch, scratch + 2 * SUMS
     vector_bytes = factor_bytes(p)
     tile_bytes = LINE * (p.step_bytes >> 2)
+    gathered_rest = int64(-1)
     waiting = old_sums = old_factors = old_target = old_channels = old_x = int64(0)
     used, width = int64(EVERY_ROW), int64(EVERY_ROW)
     if p.source == ROWS_OF_LINES and p.segments == 1:
@@ -113,6 +114,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
         first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
         block = truncated_divide(rest, p.groups)
         group = rest - block * p.groups
+        gather, gathered_rest = rest != gathered_rest, rest  # tiles of other panels have the same rows
         rows, stride, segments, segment_bytes = gathered, depth, int64(1), int64(0)
         first, count = int64(0), int64(0)
         if p.source == ROWS_OF_LINES:
@@ -123,7 +125,8 @@ def matmul_i8_tiles(params, begin, end, scratch):
             image = p.input + batch * p.in_h * p.in_w * p.in_c
             line_in = line * p.stride_h - p.pad_h
             if p.copied != 0:
-                copy_lines(p, gathered, image, line_in, p.lines_in)
+                if gather:
+                    copy_lines(p, gathered, image, line_in, p.lines_in)
             else:
                 rows = image + line_in * p.line_bytes
             stride, count = p.row_stride, p.segment_rows
@@ -133,6 +136,8 @@ def matmul_i8_tiles(params, begin, end, scratch):
             count = min(p.block, p.rows - first)
             if p.source == ROWS_IN_MEMORY:
                 rows, stride = p.input + first * p.row_stride + group * p.group_channels, p.row_stride
+            elif not gather:
+                pass
             elif p.source == ROWS_TO_COPY:
                 for i in range(count):
                     source = p.input + (first + i) * p.row_stride + group * p.group_channels
