@@ -13,17 +13,27 @@ from schema.costs import Cost
 from schema.errors import ShapeError
 from schema.graph import Constant, Graph, Node, Shape, Tensor, TensorType, nested
 
-_STORED: WeakKeyDictionary[Constant, int] = WeakKeyDictionary()
+_STREAMS: WeakKeyDictionary[Constant, list[int]] = WeakKeyDictionary()
 
 
 def stored_bytes(tensor: Tensor) -> int:
-    """Bytes of a constant's streams in the file. Measured once for each constant."""
+    """Bytes of a constant's streams in the file."""
+    return sum(_streams(tensor))
+
+
+def file_bytes(tensor: Tensor) -> int:
+    """Bytes of a constant's streams and of what the file says of them."""
+    return sum(size + constant_coding.STREAM_OVERHEAD for size in _streams(tensor))
+
+
+def _streams(tensor: Tensor) -> list[int]:
+    """Bytes of each stream of a constant, encoded once for each constant."""
     stored = tensor.constant
     assert stored is not None
-    if stored not in _STORED:
+    if stored not in _STREAMS:
         encoded = constant_coding.encode(stored, tensor.dtype)
-        _STORED[stored] = sum(len(stream.data) for _, stream in encoded.streams())
-    return _STORED[stored]
+        _STREAMS[stored] = [len(stream.data) for _, stream in encoded.streams()]
+    return _STREAMS[stored]
 
 
 def sample_types(graph: Graph) -> dict[Tensor, TensorType]:

@@ -20,13 +20,16 @@ fold_constants fold_branches fold_operands fold_shape_arithmetic remove_identity
 simplify_powers fold_splats normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise
 clamp leaky_relu elu hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling
 clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine pool_before_pointwise
-merge_linear fuse_pad fuse_activation drop_unit_reductions merge_pools pool_before_activation
+merge_linear merge_sum fuse_pad fuse_activation drop_unit_reductions merge_pools pool_before_activation
+merge_parallel
 """.split()
 """Rewrites by module name. Activations are recognised before anything fuses parts of them away; BatchNorm folds before
 activations fuse, since nothing folds into a node behind its activation. What is left of activations then moves behind
 poolings."""
 
-LAST = """affine_to_depthwise fuse_activation share_constants""".split()
+LAST = """
+affine_to_depthwise fuse_activation split_low_rank unsigned_zeros share_constants merge_common
+""".split()
 """Rewrites that would hide what the main ones look for."""
 
 ROUNDS = 50

@@ -18,6 +18,7 @@ from xnn_tf.compression.data import Data
 from xnn_tf.compression.goal import Goal, check_goal
 from xnn_tf.compression.progress import Progress
 from xnn_tf.compression.recipe import Recipe, find_recipe
+from xnn_tf.compression.report.report import Report, make_report
 from xnn_tf.compression.run import Candidate, Run
 from xnn_tf.compression.scoring import Metric
 from xnn_tf.compression.state import State, fingerprint
@@ -42,6 +43,7 @@ class Compressed:
         base_score: of the base model's file.
         base_bytes: of the base model's parameters as float32.
         candidates: all files that were made, in their order.
+        report: what was done; `report.html` and `report.json` lie beside the file.
     """
 
     model: Any
@@ -52,6 +54,7 @@ class Compressed:
     base_score: float
     base_bytes: int
     candidates: tuple[Candidate, ...] = field(repr=False)
+    report: Report = field(repr=False)
 
     @property
     def ratio(self) -> float:
@@ -161,22 +164,23 @@ def _result(run: Run, goal: Goal, folder: Path) -> Compressed:
     best = run.candidates[goal.best(run.candidates)]
     step = run.state.find(best.step)
     assert step is not None
+    model, xnn = run.model(best.model_step), run.state.xnn(step)
+    with run.context.scope():
+        run.context.task.compile(model, run.context.task.peak, 1)
+    report = make_report(run, goal, best, model, xnn)
+    page = report.save(folder)
     result = Compressed(
-        run.model(best.model_step),
-        run.state.xnn(step),
+        model,
+        xnn,
         folder / step.files["xnn"],
         goal.met(best),
         best.score,
         goal.base_score,
         goal.base_bytes,
         tuple(run.candidates),
+        report,
     )
-    with run.context.scope():
-        run.context.task.compile(result.model, run.context.task.peak, 1)
-    run.context.progress.say(
-        f"{best.bytes:,} bytes, {result.ratio:.1f} times smaller; {run.context.task.metric_name} {best.score:.4f} "
-        f"({best.score - goal.base_score:+.4f})" + ("" if result.met else ": the goal was not met")
-    )
+    run.context.progress.say(f"{report}" + ("" if result.met else ": the goal was not met") + f"; {page}")
     return result
 
 

@@ -141,16 +141,29 @@ class Run:
         self.context.epochs = epochs
         self.context.progress.begin(stage.name)
         known = self.state.find(name) is not None
-        step = self._step(name, lambda: stage.run(self.context), trains=stage.share > 0)
+        step = self._step(name, partial(self._staged, stage), trains=stage.share > 0)
         self.context.found[stage.name] = step.values
         if stage.share > 0:
             self._at = name
         if not known:
             self._told(stage.name, step)
 
+    def _staged(self, stage: Stage) -> dict[str, Any]:
+        """What a stage found; of one that trains, the score of the model that it leaves as well."""
+        found = stage.run(self.context)
+        if stage.share > 0:
+            xnn = self.context.convert().bytes
+            found |= {"score": self.context.score(xnn), "target_bytes": self.context.target_bytes}
+        return found
+
     def _told(self, title: str, step: Step) -> None:
         logs = step.values.get("logs", {})
-        more = "".join(f", {key} {logs[key]:.4f}" for key in ("loss", "accuracy", "sparsity") if key in logs)
+        more = "".join(f", {key} {logs[key]:.4f}" for key in ("loss", "sparsity") if key in logs)
+        more += (
+            f", {self.context.task.metric_name} of the model {step.values['score']:.4f}"
+            if "score" in step.values
+            else ""
+        )
         epochs = f": {step.values['epochs']} epochs" if step.values.get("epochs") else ""
         self.context.progress.say(f"  {title}{epochs}{more} ({step.seconds:.0f} s)")
 

@@ -14,7 +14,7 @@ from tests.support.tflite_files import FileBuilder
 
 
 def dense_net(units=(16, 16, 4)) -> bytes:
-    """A float `.tflite`: dense layers, the second of which makes one unit a thousand times larger than the others."""
+    """A float `.tflite`: dense layers with ReLU between, the second of which makes one unit a thousand times larger than the others."""
     rng = np.random.default_rng(1)
     b = FileBuilder()
     y = x = b.tensor(np.float32, (1, 16), name="x", shapeSignature=np.array([-1, 16], np.int32))
@@ -27,7 +27,9 @@ def dense_net(units=(16, 16, 4)) -> bytes:
             weights[:, 0] /= 1000
         out = b.tensor(np.float32, (1, size), name=f"dense_{i}", shapeSignature=np.array([-1, size], np.int32))
         constant = b.constant(weights.astype(np.float32))
-        b.operator("FULLY_CONNECTED", [y, constant, -1], [out], tfl.FullyConnectedOptionsT())
+        options = tfl.FullyConnectedOptionsT()
+        options.fusedActivationFunction = int(i < 2)  # ReLU, or the layers would be one
+        b.operator("FULLY_CONNECTED", [y, constant, -1], [out], options)
         y, depth = out, size
     return b.finish([x], [y])
 

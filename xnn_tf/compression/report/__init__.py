@@ -1,0 +1,1 @@
+"""What a compression did, as JSON and as one page."""
