@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,11 +89,7 @@ class Model:
         results = self._run(arrays)
         if len(arrays) == 1 and self._plain:
             plan = self.plan(arrays)
-            self._latest = (
-                arrays[0].shape,
-                arrays[0].dtype,
-                plan.repeated(self._threads) or (lambda array: self._named(plan.run([array], self._threads))),
-            )
+            self._latest = (arrays[0].shape, arrays[0].dtype, plan.repeated(self._threads) or self._repeated(plan))
         return self._named(results)
 
     def predict(self, *args: Any, batch_size: int = 32) -> np.ndarray | dict[str, np.ndarray]:
@@ -145,6 +141,9 @@ class Model:
         except ShapeError as error:
             raise ExecutionError(str(error)) from None
         return arrays
+
+    def _repeated(self, plan: Plan) -> Callable[[np.ndarray], np.ndarray | dict[str, np.ndarray]]:
+        return lambda array: self._named(plan.run([array], self._threads))
 
     def _named(self, arrays: list[np.ndarray]) -> np.ndarray | dict[str, np.ndarray]:
         if len(arrays) == 1:
