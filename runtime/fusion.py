@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from runtime.chains import Chain
 from runtime.kernels.table import find_kernel
 from schema.graph import Node, Tensor
 from schema.inference import Inference
@@ -36,6 +37,8 @@ class Fused(Node):
 
 def members(node: Node) -> list[str]:
     """The ops that a node of a plan computes, in their order."""
+    if isinstance(node, Chain):
+        return [stage.node.op for stage in node.stages]
     return [*(n.op for n in before(node)), node.op, *["ADD"] * has_residual(node)]
 
 

@@ -15,9 +15,19 @@ from functools import partial
 
 import numpy as np
 
-from runtime import control_flow, fusion
+from runtime import chains, control_flow, fusion
 from runtime.kernels.table import lowering_for
-from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, Parameters, aligned
+from runtime.lowering import elementwise_chain
+from runtime.lowering.base import (
+    Address,
+    Call,
+    KernelAddress,
+    LoweringContext,
+    PackedWeights,
+    Parameters,
+    aligned,
+    families,
+)
 from runtime.memory_planner import Layout, plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
@@ -91,7 +101,8 @@ class Plan:
         self.inference = inference.infer(graph, input_shapes)
         static, self.tail = _split(graph, self.inference)
         computed = [node for node in static if any(t not in self.inference.values for t in node.outputs)]
-        computed = fusion.fuse(computed, self.inference, [*graph.outputs, *(t for n in self.tail for t in n.inputs)])
+        later = [*graph.outputs, *(t for n in self.tail for t in n.inputs)]
+        computed = chains.chain(fusion.fuse(computed, self.inference, later), self.inference, later)
         needed_later = {t for node in self.tail for t in node.inputs if t is not None}
         self.storage = Storage(graph.inputs, computed, [*graph.outputs, *needed_later], self.inference.types)
         layout = plan_memory(self.storage.requests())
@@ -128,13 +139,14 @@ class Plan:
             weights,
             None if section is None else section.row_stride,
             self._context(node.before, weights) if isinstance(node, fusion.Fused) and node.before else None,
+            [self._context(s.node, weights) for s in node.stages] if isinstance(node, chains.Chain) else (),
         )
 
     def _lower(self, nodes: list[Node], weights: PackedWeights) -> list[NativeStep | HostStep]:
         steps: list[NativeStep | HostStep] = []
         for node in nodes:
             context = self._context(node, weights)
-            lowering = lowering_for(node.op)
+            lowering = elementwise_chain.lower if isinstance(node, chains.Chain) else lowering_for(node.op)
             calls = None if lowering is None else lowering(context)
             if calls is None:
                 calling = self._calls.get(node)
@@ -162,8 +174,8 @@ class Plan:
         self._output_views = [] if self.tail else [self._known_or_view(tensor) for tensor in self.graph.outputs]
         base = self.arena.ctypes.data
         places = {t: base + start for t, start in starts.items()}
-        families = dict.fromkeys(c.family for s in self.steps if isinstance(s, NativeStep) for c in s.calls)
-        symbols = kernel_library().load(families)
+        calls = [call for step in self.steps if isinstance(step, NativeStep) for call in step.calls]
+        symbols = kernel_library().load(dict.fromkeys(family for call in calls for family in families(call)))
         for step in self.steps:
             if isinstance(step, HostStep):
                 step.inputs = [self._known_or_view(t) for t in step.node.inputs]
@@ -335,18 +347,22 @@ def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], nam
     if call.symbol not in symbols:
         raise ExecutionError(f"kernel {call.symbol} is not in the family {call.family}")
     alive: list[np.ndarray] = []
-    params = _pack(call, places, alive)
+    params = _pack(call, places, symbols, alive)
     return KernelCall(symbols[call.symbol], params, call.tiles, call.grain, call.scratch, alive, name)
 
 
-def _pack(call: Call | Parameters, places: dict[Tensor, int], alive: list[np.ndarray]) -> np.ndarray:
+def _pack(
+    call: Call | Parameters, places: dict[Tensor, int], symbols: dict[str, int], alive: list[np.ndarray]
+) -> np.ndarray:
     """The block with numbers in all slots. alive: takes in the arrays that it points to."""
     numbers = {}
     for slot, value in call.params.items():
         if isinstance(value, Parameters):
-            value = _pack(value, places, alive)
+            value = _pack(value, places, symbols, alive)
         if isinstance(value, Address):
             numbers[slot] = places[value.tensor] + value.offset
+        elif isinstance(value, KernelAddress):
+            numbers[slot] = symbols[value.symbol]
         elif isinstance(value, np.ndarray):
             alive.append(value)
             numbers[slot] = value.ctypes.data

@@ -6,8 +6,11 @@ Importing it imports neither TensorFlow nor any Keras.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from xnn_tf.channels import channel_groups
+from xnn_tf.cluster_callback import ClusterCallback
 from xnn_tf.distillation import DistillCallback
 from xnn_tf.prune_callback import PruneCallback
+from xnn_tf.shrink import shrink
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
 
 if TYPE_CHECKING:
@@ -25,12 +28,15 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ClusterCallback",
     "Compressed",
     "DistillCallback",
     "PruneCallback",
     "Recipe",
     "SparsityRow",
     "SparsityTable",
+    "channel_groups",
     "compress",
+    "shrink",
     "sparsity",
 ]

@@ -78,7 +78,7 @@ def attach_projection(variable: Variable, projection: UpdateProjection) -> None:
     """
     chain = chain_of(variable)
     if chain is not None and chain.projection is not None:
-        name = variable.name.partition(":")[0]
+        name = getattr(variable, "path", variable.name).partition(":")[0]
         raise InputError(
             f"{name} is already clustered or quantized by another callback: exclude it from one, or finish() one first"
         )

@@ -1,4 +1,4 @@
-"""What callbacks that hold something on kernels while a model trains have in common: when it begins, and how it ends."""
+"""What callbacks that hold something on kernels while a model trains share: when it begins, and how it ends."""
 
 import warnings
 from abc import abstractmethod
@@ -95,6 +95,10 @@ class KernelCallback(Callback):
     def _unfinished(self) -> str:
         """What to warn of when training has ended before the schedule."""
 
+    def _settle(self) -> None:
+        """Makes the weights obey at the end of the training, whoever has assigned to them since the last update."""
+        self._hold()
+
     def _attached(self) -> None:
         """Called when kernels have been attached."""
 
@@ -190,7 +194,7 @@ class KernelCallback(Callback):
 
     def on_train_end(self, logs: Logs = None) -> None:
         self._catch_up()
-        self._hold()
+        self._settle()
         if not self._warned and not all(held.done for held in self._held):
             warnings.warn(self._unfinished(), stacklevel=2)
         self.release()

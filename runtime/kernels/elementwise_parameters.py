@@ -38,3 +38,25 @@ UNARY_TABLE = ParameterBlock("UNARY_TABLE", ["input", "output", "count", "chunk"
 QUANTIZE = ParameterBlock(
     "QUANTIZE", ["input", "output", "count", "chunk", "scale", "zero_point"], floats=["scale", "zero_point"]
 )
+
+# Functions of elements, one after another. A tile is `block` elements of `count`, so many that they stay in the cache
+# between one function and the next.
+CHAIN = ParameterBlock("CHAIN", ["input", "output", "count", "block", "first"])
+
+# One function of a chain, by the kernel that computes it alone, on a copy of that kernel's parameters.
+CHAIN_STAGE = ParameterBlock(
+    "CHAIN_STAGE",
+    [
+        "next",  # the stage after it, 0 at the end
+        "kernel",  # its address
+        "params",  # its parameters, `slots` of them; those with a place below are set for each block
+        "slots",
+        "chained",  # place of the operand that the stage before has made
+        "other",  # place of the other operand, -1 where there is none
+        "other_input",  # where that one starts
+        "other_step",  # bytes by which it moves with each element: 4, or 0 for one that is the same in all blocks
+        "output",
+        "extent",  # place of the number of elements; -1 where the other operand repeats after each run, a tile
+        "run",  # elements of such a run
+    ],
+)

@@ -32,11 +32,20 @@ class Parameters:
 
 
 @dataclass(frozen=True)
+class KernelAddress:
+    """Where a kernel is: in the parameters of one that calls others."""
+
+    family: str
+    symbol: str
+
+
+@dataclass(frozen=True)
 class Call:
     """One kernel over `tiles` tiles, taken `grain` at a time by the workers.
 
-    family: the module under runtime/kernels that holds `symbol`. Parameters may be numbers, Addresses, or arrays
-    (their address is passed, and they are kept alive). scratch: bytes of working memory that each worker needs.
+    family: the module under runtime/kernels that holds `symbol`. Parameters may be numbers, Addresses, KernelAddresses,
+    or arrays (their address is passed, and they are kept alive). scratch: bytes of working memory that each worker
+    needs.
     """
 
     family: str
@@ -46,6 +55,17 @@ class Call:
     tiles: int
     grain: int = 1
     scratch: int = 0
+
+
+def families(call: Call | Parameters) -> set[str]:
+    """The families of all kernels that a call runs."""
+    found = {call.family} if isinstance(call, Call) else set()
+    for value in call.params.values():
+        if isinstance(value, KernelAddress):
+            found.add(value.family)
+        elif isinstance(value, Parameters):
+            found |= families(value)
+    return found
 
 
 @dataclass
@@ -72,7 +92,7 @@ class PackedWeights:
 class LoweringContext:
     """A node whose shapes are all known. Types are static; a constant operand has no Address but an array.
 
-    before: of the node that is computed within this one (see runtime.fusion).
+    before: of the node that is computed within this one (see runtime.fusion). stages: of a chain's (runtime.chains).
     row_stride: bytes between rows of the output, for ops in runtime.storage.STRIDED_OPS; None: one follows another.
     """
 
@@ -84,6 +104,7 @@ class LoweringContext:
     weights: PackedWeights
     row_stride: int | None = None
     before: LoweringContext | None = None
+    stages: Sequence[LoweringContext] = ()
 
     @property
     def attributes(self) -> Any:
@@ -113,11 +134,19 @@ class LoweringContext:
         tensor = self.node.inputs[index]
         if tensor is None or not tensor.is_constant:
             return aligned(make())
-        return self.weights.get((id(self.node), id(tensor), layout), make)
+        return self.weights.get((*self._owner, id(tensor), layout), make)
 
     def derived(self, layout: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
         """As `packed`, for what follows from attributes and quantization alone: tables, multipliers."""
-        return self.weights.get((id(self.node), layout), make)
+        return self.weights.get((*self._owner, layout), make)
+
+    @property
+    def _owner(self) -> tuple[str, int, int]:
+        """What the node is in every plan. Fused nodes are made for each plan and may be gone when another comes; what
+        they make, and their weights, are tensors of the graph.
+        """
+        weights = self.node.inputs[1] if len(self.node.inputs) > 1 else None
+        return self.node.op, id(self.node.outputs[0]), id(weights)
 
 
 Lowering = Callable[[LoweringContext], "list[Call] | None"]

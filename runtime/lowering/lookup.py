@@ -27,12 +27,12 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "output": context.output(),
         "count": count,
         "chunk": CHUNK,
-        "table": context.derived("table", lambda: _table(context, given, output)),
+        "table": context.derived("table", lambda: table(context, given, output)),
     }
     return [Call(FAMILY, symbol, UNARY_TABLE, params, -(-count // CHUNK))]
 
 
-def _table(context: LoweringContext, given: TensorType, output: TensorType) -> np.ndarray:
+def table(context: LoweringContext, given: TensorType, output: TensorType) -> np.ndarray:
     """The reference's result for -128, -127, ... 127."""
     every = np.arange(-128, 128).astype(np.int8)
     types = [TensorType((256,), np.dtype(np.int8), given.quantization)]

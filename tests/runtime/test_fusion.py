@@ -244,3 +244,21 @@ def test_the_profile_counts_all_that_is_computed_together(rng):
     assert row.op == "DEPTHWISE_CONV_2D+CONV_2D+ADD"
     assert row.macs == pixels * 48 * (9 + 48)
     assert row.bytes_moved == 4 * (2 * pixels * 48 + 9 * 48 + 48 + 48 * 48 + 48)
+
+
+def test_packed_weights_of_many_plans(rng):
+    """Fused nodes are made for each plan; what was packed for one that is gone must not serve another."""
+    x = y = Tensor("x", np.float32, (1, None, 9, 32))
+    nodes = []
+    for _ in range(4):
+        _, _, constants, made = float_operands(rng, (1,), (32, 1, 1, 32), 32, True)
+        total = Tensor("sum", np.float32)
+        nodes.append(Node("CONV_2D", [y, *constants], [made], Conv2DAttributes()))
+        nodes.append(Node("ADD", [made, y], [total], ArithmeticAttributes()))
+        y = total
+    graph = graph_of(nodes, [x], [y])
+    model = runtime.load(schema.write(Model([graph])), threads=1)
+    for height in range(1, 40):
+        array = rng.standard_normal((1, height, 9, 32)).astype(np.float32)
+        (expected,) = schema.evaluate.run(graph, [array])
+        np.testing.assert_allclose(model(array), expected, rtol=0, atol=1e-5 * np.abs(expected).max())

@@ -9,6 +9,7 @@ import numpy as np
 
 import runtime
 import schema
+from runtime.chains import Chain
 from runtime.lowering.base import PackedWeights
 from runtime.plan import HostStep, NativeStep, Plan
 from schema import Graph, Model, Node, Quantization, Tensor, evaluate, fixedpoint
@@ -66,11 +67,16 @@ def compare(
         else:
             np.testing.assert_array_equal(result, expected)
     for step in steps:
-        for node in step.nodes if isinstance(step, NativeStep) else []:
+        for node in _single(step.nodes) if isinstance(step, NativeStep) else []:
             inventory.record(
                 inventory.KERNEL, node.op, [t and t.type for t in node.inputs], [t.type for t in node.outputs]
             )
     return results
+
+
+def _single(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, those of chains one by one."""
+    return [n for node in nodes for n in ([s.node for s in node.stages] if isinstance(node, Chain) else [node])]
 
 
 def assert_kernel(

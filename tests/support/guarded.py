@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runtime.kernels.table import lowering_for
-from runtime.lowering.base import Address, Call, LoweringContext, PackedWeights, Parameters
+from runtime.lowering.base import Address, Call, KernelAddress, LoweringContext, PackedWeights, Parameters
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import native_function
 from runtime.plan import NativeStep, Plan
@@ -94,6 +94,8 @@ def _pack(call: Call | Parameters, places: dict[Tensor, Guarded], at_end: bool, 
             value = _pack(value, places, at_end, alive)
         if isinstance(value, Address):
             numbers[slot] = places[value.tensor].address + value.offset
+        elif isinstance(value, KernelAddress):
+            numbers[slot] = kernel_library().load([value.family])[value.symbol]
         elif isinstance(value, np.ndarray):
             alive.append(guarded_copy(value, at_end))
             numbers[slot] = alive[-1].address
