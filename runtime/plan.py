@@ -211,6 +211,25 @@ class Plan:
                     self.run_step(step, threads)
             return self.read_outputs(threads)
 
+    def repeated(self, threads: int | None) -> Callable[[np.ndarray], np.ndarray] | None:
+        """`run` from one array to one, without a look at what cannot change from call to call; None where that is
+        needed: the steps must be one native call that the calling thread makes alone.
+        """
+        native = self.steps[0].plan if len(self.steps) == 1 and isinstance(self.steps[0], NativeStep) else None
+        if native is None or not len(self._input_views) == len(self._output_views) == 1:
+            return None
+        if not native.is_alone(threads):
+            return None
+        (view,), (output,), lock, run = self._input_views, self._output_views, self._lock, native.run_alone
+
+        def repeat(array: np.ndarray) -> np.ndarray:
+            with lock:
+                view[...] = array
+                run()
+                return output.copy()
+
+        return repeat
+
     def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
         for view, array in zip(self._input_views, arrays, strict=True):
             view[...] = array

@@ -269,6 +269,7 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row, clear=n
     def matmul(params, begin, end, scratch):
         p = view(MATMUL_F32, params)
         depth, channels, panels = p.depth, p.channels, p.panels
+        gathered_rest = int64(-1)
         for tile in range(begin, end):
             rest = truncated_divide(tile, p.panel_tiles)
             first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
@@ -278,10 +279,11 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row, clear=n
             count = min(p.block, p.rows - first)
             rows, stride = scratch + 2 * p.block * LINE * vectors, p.gathered_stride
             segments, segment_bytes = int64(1), int64(0)
+            gather, gathered_rest = rest != gathered_rest, rest  # tiles of other panels have the same rows
             if p.source == ROWS_IN_MEMORY:
                 rows, stride = p.input + first * p.row_stride + group * 4 * depth, p.row_stride
             elif p.source == ROWS_TO_COPY:
-                for i in range(count):
+                for i in range(count if gather else 0):
                     source = p.input + (first + i) * p.row_stride + group * 4 * depth
                     plain_copy(rows + i * stride, source, 4 * depth)
             elif p.source == ROWS_OF_LINES:
@@ -290,7 +292,8 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row, clear=n
                 line = min(line, p.out_h - p.lines)  # the last block may compute some lines once more
                 first, count = (batch * p.out_h + line) * p.out_w, p.out_w
                 image = p.input + 4 * batch * p.in_h * p.in_w * p.in_c
-                copy_lines(p, rows, image, line * p.stride_h - p.pad_h, p.lines_in)
+                if gather:
+                    copy_lines(p, rows, image, line * p.stride_h - p.pad_h, p.lines_in)
                 stride, segments, segment_bytes = p.row_stride, p.lines, p.stride_h * p.line_bytes
             elif p.source == ROWS_OF_DEPTHWISE:
                 batch = truncated_divide(block, p.line_blocks)
@@ -302,6 +305,8 @@ def matmul_kernel(rows_at_once, vectors, depthwise_row=no_depthwise_row, clear=n
                     clear(before, room)
                 for y in range(p.lines):
                     depthwise_row(before, batch * p.out_h + line + y, rows + y * p.out_w * stride, stride, room)
+            elif not gather:
+                pass
             elif p.source == ROWS_OF_WINDOWS:
                 gather_windows(p, rows, stride, group, first, count, 0)
             else:

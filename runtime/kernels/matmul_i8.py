@@ -139,6 +139,7 @@ def matmul_kernel(rows_at_once, vectors):
         channels, panels = p.channels, p.panels
         stride = p.depth
         rows = scratch + buffer_bytes
+        gathered_rest = int64(-1)
         for tile in range(begin, end):
             rest = truncated_divide(tile, p.panel_tiles)
             first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
@@ -146,7 +147,10 @@ def matmul_kernel(rows_at_once, vectors):
             group = rest - block * p.groups
             first = block * p.block
             count = min(p.block, p.rows - first)
-            if p.source == ROWS_IN_MEMORY:
+            gather, gathered_rest = rest != gathered_rest, rest  # tiles of other panels have the same rows
+            if not gather:
+                pass
+            elif p.source == ROWS_IN_MEMORY:
                 for i in range(count):
                     source = p.input + (first + i) * p.row_stride + group * p.group_channels
                     copy_as_unsigned(rows + i * stride, source, p.group_channels)

@@ -19,18 +19,17 @@ from runtime.kernels.matmul_parameters import (
     ROWS_OF_WINDOWS,
     ROWS_TO_COPY,
 )
-from runtime.kernels.requantize_lanes import factor_bytes, requantize_lanes
+from runtime.kernels.requantize_lanes import factor_bytes, requantize_sums
 from runtime.kernels.windows import plain_copy, window_gatherer
 from runtime.simd.amx import (
     add_tile_product_s8_s8,
-    clear_tile,
     load_tile_configuration,
     load_tile_rows,
     release_tiles,
     store_tile_rows,
 )
 from runtime.simd.lanes import store_even_halves, store_odd_halves
-from runtime.simd.vector import I8x32, I32x16, load, prefetch, store_first
+from runtime.simd.vector import I8x32, load, prefetch, store_first
 
 ROWS = WIDTH = 32
 LINE = 64  # bytes of a vector
@@ -46,17 +45,8 @@ copy_lines = line_copier(1, plain_copy, fill_bytes)
 @inline
 def requantized(p, sums, factors, vector_bytes):
     """I8x64 from two rows of sums: 32 channels of one in the even halves of lanes, of the other in the odd halves."""
-    return requantize_lanes(
-        p,
-        load(I32x16, sums),
-        load(I32x16, sums + LINE),
-        load(I32x16, sums + SUMS_ROW),
-        load(I32x16, sums + SUMS_ROW + LINE),
-        factors,
-        factors + vector_bytes,
-        factors,
-        factors + vector_bytes,
-    )
+    second, more = sums + SUMS_ROW, factors + vector_bytes
+    return requantize_sums(p, sums, sums + LINE, second, second + LINE, factors, more, factors, more)
 
 
 @inline
@@ -104,6 +94,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
     sums, gathered = scratch, scratch + 2 * SUMS
     vector_bytes = factor_bytes(p)
     tile_bytes = LINE * (p.step_bytes >> 2)
+    gathered_rest = int64(-1)
     waiting = old_sums = old_factors = old_target = old_channels = old_x = int64(0)
     used, width = int64(EVERY_ROW), int64(EVERY_ROW)
     if p.source == ROWS_OF_LINES and p.segments == 1:
@@ -113,6 +104,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
         first_panel = (tile - rest * p.panel_tiles) * p.tile_panels
         block = truncated_divide(rest, p.groups)
         group = rest - block * p.groups
+        gather, gathered_rest = rest != gathered_rest, rest  # tiles of other panels have the same rows
         rows, stride, segments, segment_bytes = gathered, depth, int64(1), int64(0)
         first, count = int64(0), int64(0)
         if p.source == ROWS_OF_LINES:
@@ -123,7 +115,8 @@ def matmul_i8_tiles(params, begin, end, scratch):
             image = p.input + batch * p.in_h * p.in_w * p.in_c
             line_in = line * p.stride_h - p.pad_h
             if p.copied != 0:
-                copy_lines(p, gathered, image, line_in, p.lines_in)
+                if gather:
+                    copy_lines(p, gathered, image, line_in, p.lines_in)
             else:
                 rows = image + line_in * p.line_bytes
             stride, count = p.row_stride, p.segment_rows
@@ -133,6 +126,8 @@ def matmul_i8_tiles(params, begin, end, scratch):
             count = min(p.block, p.rows - first)
             if p.source == ROWS_IN_MEMORY:
                 rows, stride = p.input + first * p.row_stride + group * p.group_channels, p.row_stride
+            elif not gather:
+                pass
             elif p.source == ROWS_TO_COPY:
                 for i in range(count):
                     source = p.input + (first + i) * p.row_stride + group * p.group_channels
@@ -144,16 +139,17 @@ def matmul_i8_tiles(params, begin, end, scratch):
         for panel in range(first_panel, min(first_panel + p.tile_panels, panels)):
             index = group * panels + panel
             weights, factors = p.weights + index * WIDTH * depth, p.factors + 2 * index * vector_bytes
+            start = p.start + index * 4 * WIDTH
             panel_output = p.output + first * p.output_stride + group * channels + panel * WIDTH
             for segment in range(segments):
                 row = int64(0)
                 while row < count:
                     row = min(row, count - ROWS)
                     upper, b = rows + segment * segment_bytes + row * stride, weights
-                    clear_tile(0)
-                    clear_tile(1)
-                    clear_tile(2)
-                    clear_tile(3)
+                    load_tile_rows(0, start, 0)
+                    load_tile_rows(1, start + LINE, 0)
+                    load_tile_rows(2, start, 0)
+                    load_tile_rows(3, start + LINE, 0)
                     for step in range(p.steps):
                         a = upper + i64(p.step_offsets)[step]
                         load_tile_rows(4, a, stride)

@@ -19,6 +19,10 @@ ROWS_OF_DEPTHWISE = 5  # what a depthwise convolution gives, made when it is nee
 TFLITE_DOUBLE = 0  # int32, with int32 `shifts`
 FP32_ROUND_EVEN = 1  # float32
 EXACT = 2  # float64
+# For many channels at once: TFLITE_DOUBLE whose first product is one of float64, and the same where what is below the
+# zero point is clamped away (see runtime/lowering/lane_factors.py).
+DOUBLE_BY_FLOAT64 = 3
+DOUBLE_BY_FLOAT64_POSITIVE = 4
 
 _PRODUCT = [
     "input",
@@ -123,6 +127,7 @@ MATMUL_TILES_I8 = ParameterBlock(
         "padding",
         "rule",
         "factors",  # see runtime.lowering.lane_factors
+        "start",  # int32 of each channel: what its sums start from
         "zero_point",
         "low",
         "high",

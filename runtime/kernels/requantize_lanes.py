@@ -9,9 +9,9 @@ from __future__ import annotations
 from numba import float32, int32, int64
 
 from runtime.kernels.abi import inline
-from runtime.kernels.matmul_parameters import FP32_ROUND_EVEN
-from runtime.simd.lanes import odd_elements, pack_bytes, pack_words
-from runtime.simd.vector import F32x16, I8x64, I32x16, I64x8, bitcast, convert, load, select, splat
+from runtime.kernels.matmul_parameters import DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE, FP32_ROUND_EVEN
+from runtime.simd.lanes import low_halves, odd_elements, pack_bytes, pack_words
+from runtime.simd.vector import F32x16, F64x16, I8x64, I32x16, I64x8, bitcast, convert, fma, load, select, splat
 
 LINE = 64  # bytes of a vector
 
@@ -21,9 +21,12 @@ LINE = 64  # bytes of a vector
 # int32 of bias.
 DOUBLE_FACTORS = 5 * LINE
 EVEN_FACTORS = 2 * LINE
+# Of DOUBLE_BY_FLOAT64, for sums that hold the bias: 16 float64 multipliers, 16 int32 each of addends and right shifts.
+FLOAT64_FACTORS = 4 * LINE
 
 _ROUND = float32(12582912.0)  # 1.5 * 2**23: added to a smaller number, the sum's lowest bits are that number, rounded
 _ROUND_BITS = 0x4B400000
+_ROUND_64 = 6755399441055744.0  # 1.5 * 2**52, as much for float64: the lower half of the sum is an int32
 
 
 @inline
@@ -53,6 +56,23 @@ def requantize_even_lanes(acc, at, zero_point):
     return bitcast(I32x16, rounded) - splat(I32x16, _ROUND_BITS - zero_point)
 
 
+def requantize_by_float64(is_positive):
+    """Device function: DOUBLE_BY_FLOAT64 for 16 accumulators in memory, with bias, see FLOAT64_FACTORS."""
+
+    @inline
+    def run(sums, at):
+        products = fma(convert(F64x16, load(I32x16, sums)), load(F64x16, at), splat(F64x16, _ROUND_64))
+        high, addend = low_halves(products), load(I32x16, at + 2 * LINE)
+        if not is_positive:
+            addend += high >> splat(I32x16, 31)
+        return (high + addend) >> load(I32x16, at + 3 * LINE)
+
+    return run
+
+
+by_float64, by_float64_positive = requantize_by_float64(False), requantize_by_float64(True)
+
+
 @inline
 def clamp_bytes(p, value):
     """I8x64 within the block's `low` and `high`."""
@@ -80,6 +100,23 @@ def requantize_lanes(p, a, b, c, d, at_a, at_b, at_c, at_d):
 
 
 @inline
+def requantize_sums(p, a, b, c, d, at_a, at_b, at_c, at_d):
+    """As requantize_lanes, from the addresses of accumulators; by the rules for those that hold the bias as well."""
+    if p.rule == DOUBLE_BY_FLOAT64:
+        words = pack_words(by_float64(a, at_a), by_float64(b, at_b))
+        return clamp_bytes(p, pack_bytes(words, pack_words(by_float64(c, at_c), by_float64(d, at_d))))
+    if p.rule == DOUBLE_BY_FLOAT64_POSITIVE:
+        words = pack_words(by_float64_positive(a, at_a), by_float64_positive(b, at_b))
+        more = pack_words(by_float64_positive(c, at_c), by_float64_positive(d, at_d))
+        return clamp_bytes(p, pack_bytes(words, more))
+    return requantize_lanes(
+        p, load(I32x16, a), load(I32x16, b), load(I32x16, c), load(I32x16, d), at_a, at_b, at_c, at_d
+    )
+
+
+@inline
 def factor_bytes(p):
     """How many bytes of factors each vector of 16 channels has."""
+    if p.rule == DOUBLE_BY_FLOAT64 or p.rule == DOUBLE_BY_FLOAT64_POSITIVE:
+        return int64(FLOAT64_FACTORS)
     return int64(EVEN_FACTORS) if p.rule == FP32_ROUND_EVEN else int64(DOUBLE_FACTORS)

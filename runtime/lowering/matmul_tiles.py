@@ -10,7 +10,7 @@ import numpy as np
 from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
-from runtime.lowering.lane_factors import lane_factors, lane_order
+from runtime.lowering.lane_factors import lane_order, sums_factors
 from runtime.lowering.panels import pack_panels, panel_count
 from runtime.lowering.products import Operands, Windows, bias_of, matrix_of, tiling
 from runtime.lowering.requantization import requantization
@@ -35,8 +35,8 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     bias = bias_of(context, where, np.int64, windows.out) - scaling.input_zero * weights.sum(axis=1, dtype=np.int64)
     products = 128 * np.abs(weights.astype(np.int32)).sum(axis=1, dtype=np.int64)
     groups, channels = windows.groups, windows.out // windows.groups
-    factors = lane_factors(scaling, bias, products, VECTORS, groups)
-    if factors is None:
+    epilogue = sums_factors(scaling, bias, products, VECTORS, groups)
+    if epilogue is None:
         return None
     panels = panel_count(channels, WIDTH)
     source = lines(windows, rows, panels) or _rows(windows, rows, panels)
@@ -57,8 +57,10 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
         "panels": panels,
         **windows.slots,
         "padding": scaling.input_zero,
-        "factors": context.derived("tiles factors", lambda: factors),
         **scaling.parameters(),
+        "rule": epilogue.rule,
+        "factors": context.derived("tiles factors", lambda: epilogue.factors),
+        "start": context.derived("tiles start", lambda: epilogue.start),
         "pairs_per_step": -(-ROWS // (2 * steps)),
         "tile_configuration": context.derived("tile configuration", lambda: tile_configuration(step_bytes)),
         **source,

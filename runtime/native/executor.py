@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from runtime.native.worker_pool import (
     default_threads,
     fork_count,
     native_function,
+    native_function_of_one,
     worker_pool,
 )
 from schema.errors import ExecutionError
@@ -63,7 +65,7 @@ class NativePlan:
 
     def __init__(self, calls: Sequence[KernelCall]) -> None:
         symbols = kernel_library().load([WALKER])
-        self._walk_alone = native_function(symbols["xnn_walk_alone"])
+        self._walk_alone = native_function_of_one(symbols["xnn_walk_alone"])
         self._walk_together = native_function(symbols["xnn_walk_together"])
         self._calls = tuple(calls)
         self._records = _records(self._calls, symbols["xnn_nothing"])
@@ -80,6 +82,7 @@ class NativePlan:
         self._workers = 0
         self._scratch = np.zeros(0, np.uint8)
         self._alone = RunBlock()
+        self._alone_address = ctypes.c_int64(self._alone.address)
         self._grow_scratch(1)
 
     def __len__(self) -> int:
@@ -95,12 +98,8 @@ class NativePlan:
             self._reset()  # what remains are the lock and the helpers of the parent process
         if not self._calls or count == 0:
             return first if self._calls else -1
-        if first == 0 and count is None and (threads == 1 or self._width == 1):
-            with self._lock:  # small nets are run so often that Python's share counts
-                block = self._alone
-                if self._walk_alone(block.address, 0, 0, 0) == 0:
-                    return -1
-                return self._ended(block)
+        if first == 0 and count is None and self.is_alone(threads):
+            return self.run_alone()
         workers = max(1, min(default_threads() if threads is None else threads, self._width))
         with self._lock:
             if workers == 1:
@@ -117,6 +116,19 @@ class NativePlan:
                 pool.return_block(block)
             return self._ended(block)
 
+    def is_alone(self, threads: int | None) -> bool:
+        """Whether the calling thread does all the work of a run of so many threads."""
+        return bool(self._calls) and (threads == 1 or self._width == 1)
+
+    def run_alone(self) -> int:
+        """Execute the whole plan on the calling thread. As little Python as can be: small nets are over in no time."""
+        if self._forks != fork_count():
+            self._reset()
+        with self._lock:
+            if self._walk_alone(self._alone_address) == 0:
+                return -1
+            return self._ended(self._alone)
+
     def _ended(self, block: RunBlock) -> int:
         """The record that would come next. Raises ExecutionError if a kernel has failed."""
         failure, after = block[layout.RUN_FAILURE], block[layout.RUN_NEXT]
@@ -131,7 +143,7 @@ class NativePlan:
         block[layout.RUN_FAILURE] = 0
         block[layout.RUN_NEXT] = -1
         if pool is None:
-            self._walk_alone(block.address, 0, 0, 0)
+            self._walk_alone(block.address)
         else:
             self._walk_together(block.address, pool.address, helpers, 0)
 

@@ -22,6 +22,8 @@ CAPACITY = 255  # helper threads at most
 SPINS_BEFORE_SLEEP = 2_000  # pauses; some tens of microseconds, so that a loop of inferences finds its helpers awake
 
 native_function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)
+# For functions that look at their first argument alone: ctypes takes 0.6 us for four numbers, 0.2 us for one c_int64.
+native_function_of_one = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)
 """A callable for an address with the kernel ABI; calling it releases the interpreter's lock."""
 
 
