@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from xnn_tf.channels import channel_groups
 from xnn_tf.cluster_callback import ClusterCallback
 from xnn_tf.distillation import DistillCallback
+from xnn_tf.neuron_prune_callback import NeuronPruneCallback
 from xnn_tf.prune_callback import PruneCallback
 from xnn_tf.shrink import shrink
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
@@ -31,6 +32,7 @@ __all__ = [
     "ClusterCallback",
     "Compressed",
     "DistillCallback",
+    "NeuronPruneCallback",
     "PruneCallback",
     "Recipe",
     "SparsityRow",
