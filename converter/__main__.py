@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --explain
   python -m converter saved_model/ out.xnn --quantize int16x8 --calibration calib.npz
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --keep-float 'head/*' --int16 stem
+  python -m converter saved_model/ out.xnn --weights 'head=8bit,4bit'
   python -m converter model.h5 out.xnn --custom-objects my_package.layers
   python -m converter saved_model/ out.xnn --signature serve --quantize int8-weights
   python -m converter model.tflite out.xnn
@@ -50,6 +51,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         default="none",
         help="int8 and int16x8 (int16 activations, int8 weights) need --calibration; int8-weights stores a quarter of "
         "the weights' bytes and float16 half of them, both compute in float32; default: as the source is",
+    )
+    add(
+        "--weights",
+        metavar="BITS",
+        action="append",
+        default=[],
+        help="store weights in 1 to 8 bits: '4bit', by layer 'head=8bit,conv*=3bit,4bit', commas or repeated",
     )
     add(
         "--calibration",
@@ -110,6 +118,7 @@ def run(options: argparse.Namespace) -> None:
         options.source,
         options.quantize,
         calibration,
+        weights=",".join(options.weights) or None,
         signature=options.signature,
         io_dtype=options.io_dtype,
         custom_objects=options.custom_objects,
