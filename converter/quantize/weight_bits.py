@@ -30,6 +30,8 @@ def weight_bits(value: Any) -> WeightBits:
     """
     if value is None:
         return WeightBits()
+    if isinstance(value, WeightBits):
+        return value
     if isinstance(value, str):
         items = [item.strip() for item in value.split(",") if item.strip()]
         pairs = [(pattern.strip(), bits) for pattern, _, bits in (item.rpartition("=") for item in items)]
