@@ -245,3 +245,21 @@ def test_a_layer_keeps_one_of_its_channels(keras, rng):
     model = keras.Sequential([L.Input((6,)), L.Dense(4, name="a"), L.Dense(2, name="b")])
     model.get_layer("a").set_weights([np.zeros((6, 4)), np.zeros(4)])
     assert shrink(model).get_layer("a").units == 1
+
+
+def test_other_dimensions_embeddings_and_several_inputs(keras, rng):
+    L = keras.layers
+    words, volume = L.Input((9,), name="words"), L.Input((4, 4, 4, 2), name="volume")
+    x = L.Embedding(11, 8, name="embedding")(words)
+    x = L.ZeroPadding1D(1)(L.Conv1D(6, 3, activation="tanh", name="conv_1d")(x))
+    x = L.GlobalMaxPooling1D()(L.SeparableConv1D(5, 3, name="separable")(x))
+    y = L.MaxPooling3D(2, padding="same")(L.BatchNormalization()(L.Conv3D(6, 2, name="conv_3d")(volume)))
+    y = L.GlobalAveragePooling3D()(L.Conv3DTranspose(4, 2, activation="tanh", name="transposed")(y))
+    model = keras.Model([words, volume], L.Dense(2, name="out")(L.Concatenate()([x, y])))
+    randomize(model, rng)
+    kill(model, rng)
+    small = check(model, [rng.integers(0, 11, (5, 9)), images(rng, 4, 4, 4, 2)])
+    assert small.get_layer("embedding").output_dim == 4
+    filters = [small.get_layer(name).filters for name in ("conv_1d", "separable", "conv_3d", "transposed")]
+    assert filters == [3, 3, 3, 2]
+    assert [tensor.name.partition(":")[0] for tensor in small.inputs] == ["words", "volume"]
