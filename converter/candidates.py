@@ -55,9 +55,12 @@ class Survey:
         return sum((compute_cost(node, known) for node in nodes), Cost())
 
     def cost(self, *nodes: Node, types: Mapping[Tensor, TensorType] | None = None) -> Cost:
-        """What these nodes cost together, their weights in the file included."""
+        """What these nodes cost together, weights in the file included but those that other nodes read too: these stay
+        whatever becomes of the nodes.
+        """
         constants = dict.fromkeys(t for node in nodes for t in node.inputs if t is not None and t.is_constant)
-        return self.compute(*nodes, types=types) + Cost(weight_bytes=sum(map(file_bytes, constants)))
+        own = [t for t in constants if all(reader in nodes for reader in self.rewriter.consumers(t))]
+        return self.compute(*nodes, types=types) + Cost(weight_bytes=sum(map(file_bytes, own)))
 
 
 Finder = Callable[[Survey], Iterator[Candidate]]

@@ -49,7 +49,8 @@ def _candidate(survey: Survey, inner: Node, outer: Node, merged: Node) -> Candid
     saving = survey.compute(inner, outer) - survey.compute(merged)
     steps = _steps(survey, merged) - _steps(survey, inner) - _steps(survey, outer)
     against = f"{steps} comparisons or additions more" if steps > 0 else objection(saving)
-    exact = outer.op in ("MAX_POOL_2D", "REDUCE_MAX") and inner.inputs[0].quantization == outer.outputs[0].quantization
+    scales = [t.quantization for t in (inner.inputs[0], inner.outputs[0], outer.outputs[0])]
+    exact = outer.op in ("MAX_POOL_2D", "REDUCE_MAX") and scales[0] == scales[1] == scales[2]
     if not (exact or is_float(outer.outputs[0])):
         against = INTEGERS
 

@@ -82,6 +82,26 @@ def test_what_a_product_of_pruned_kernels_would_take_is_counted():
     assert left.against == f"{-left.saving.weight_bytes} bytes more would be stored"
 
 
+def test_a_kernel_that_others_read_too_stays_in_the_file():
+    b = Building()
+    x, kernel = b.x(None, 12), b.normal(12, 12)
+    y = b("FULLY_CONNECTED", b("FULLY_CONNECTED", x, kernel, None, layer="a"), b.normal(12, 12), None, layer="b")
+    graph = b.end(y, b("FULLY_CONNECTED", b.x(None, 12), kernel, None))
+    assert rewritten(graph, merge_linear.run) == ["a and b: two linear layers became one"]  # of the second's size
+    b = Building()
+    x, kernel = b.x(None, 12), b.normal(20, 12)
+    y = b("FULLY_CONNECTED", b("FULLY_CONNECTED", x, kernel, None), b.normal(12, 20), None)
+    z = b("FULLY_CONNECTED", b("FULLY_CONNECTED", x, kernel, None, activation="RELU"), b.normal(11, 20), None)
+    graph = b.end(y, z)
+    assert len(rewritten(graph, merge_linear.run)) == 1
+    b = Building()
+    x, kernel = b.x(None, 40), b.normal(20, 40)
+    y = b("FULLY_CONNECTED", b("FULLY_CONNECTED", x, kernel, None), b.normal(12, 20), None)
+    graph = b.end(y, b("FULLY_CONNECTED", x, kernel, None, activation="RELU"))
+    assert rewritten(graph, merge_linear.run) == []  # 12 x 40 instead of 12 x 20
+    assert len(merge_linear.survey(graph)) == 1
+
+
 def test_integers_are_told_and_stay():
     b = Building()
     x = b.x(None, 12, dtype=np.int8)
