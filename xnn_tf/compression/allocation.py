@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from xnn_tf.compression.coded_size import coded_bytes_of, quantized
+from xnn_tf.lamp_ranking import LampRanking
 from xnn_tf.pruning_pattern import smallest
 
 Rule = Literal["uniform", "std", "lamp", "sensitivity"]
@@ -42,25 +43,11 @@ def _deviation(weight: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(kept)))) if kept.size else 0.0
 
 
-def lamp_scores(weight: np.ndarray) -> np.ndarray:
-    """Layer-adaptive magnitudes (Lee et al. 2021, arXiv:2010.07611): w² over the sum of all w² that are no smaller.
-
-    The largest of each layer scores 1, so that no layer is emptied; returned sorted, ascending, float64.
-    """
-    squares = np.sort(np.square(weight.ravel().astype(np.float64)))
-    rest = np.cumsum(squares[::-1])[::-1]
-    return squares / np.maximum(rest, np.finfo(np.float64).tiny)
-
-
 def lamp(weights: Weights, t: float) -> Sparsities:
-    """The share t of all weights: those of the smallest LAMP scores."""
-    scores = {name: lamp_scores(w) for name, w in weights.items()}
-    everything = np.concatenate(list(scores.values()))
-    count = round(MOST * t * everything.size)
-    if count == 0:
-        return dict.fromkeys(weights, 0.0)
-    limit = np.partition(everything, count - 1)[count - 1]
-    return {name: min(MOST, float(np.searchsorted(s, limit, "right")) / s.size) for name, s in scores.items()}
+    """The share t of all weights: those that `xnn_tf.lamp_ranking` puts first."""
+    ranking = LampRanking(list(weights.values()))
+    counts = ranking.counts(round(MOST * t * ranking.size))
+    return {name: min(MOST, count / w.size) for (name, w), count in zip(weights.items(), counts, strict=True)}
 
 
 def sensitivity(curves: Mapping[str, Curve], rates: Mapping[str, Sequence[int]], price: float) -> Sparsities:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from xnn_tf.compression.recipe import Recipe, find_recipe
 from xnn_tf.compression.report.report import Report, make_report
 from xnn_tf.compression.run import Candidate, Run
 from xnn_tf.compression.scoring import Metric
+from xnn_tf.compression.search import Search, Watch
+from xnn_tf.compression.search import search as run_search
 from xnn_tf.compression.state import State, fingerprint
 from xnn_tf.compression.task import Task
 from xnn_tf.keras_compat import is_built, require_tensorflow_keras
 from xnn_tf.layer_patterns import Patterns
 
 BASE_BYTES = 4  # of a parameter of the base model
+DEFAULT_DROP = 0.005
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ def compress(
     metric: Metric | None = None,
     exclude: Patterns = (),
     distributed: Any = None,
+    search: Search | int | None = None,
     folder: str | os.PathLike | None = None,
     seed: int = 0,
     verbose: bool = True,
@@ -109,7 +113,8 @@ def compress(
         batch_size: for arrays.
         metric: (targets, outputs) -> score, the higher the better; None takes accuracy, for regression R².
         exclude: layer-name patterns of what is not pruned or clustered.
-        distributed: a `tf.distribute` strategy to train under.
+        distributed: a `tf.distribute` strategy to train under; with several workers, each of them makes the same call.
+        search: how many variants of the recipe to try (a number, or an `xnn_tf.Search`); needs Optuna.
         folder: where the state is kept after each step. Called again with the same arguments after a kill, `compress`
             goes on from there. None takes a new temporary folder.
         seed: of all random choices. The global seeds of Python, numpy and TensorFlow are set from it.
@@ -124,40 +129,87 @@ def compress(
     if not is_built(model):
         raise InputError(f"{model.name} is not built: call it on a batch of data, or train it, first")
     chosen = find_recipe(recipe)
-    data = Data(train, "train", batch_size), Data(validation, "validation", batch_size)
-    task = Task(model, data[0], metric)
+    place = Path(tempfile.mkdtemp(prefix="xnn-compress-") if folder is None else folder)
+    arguments = _Arguments(
+        model,
+        Data(train, "train", batch_size),
+        Data(validation, "validation", batch_size),
+        (max_drop, target_size, target_ratio),
+        chosen.epochs if epochs is None else epochs,
+        budget_minutes,
+        metric,
+        exclude,
+        distributed,
+        seed,
+        verbose,
+    )
+    if search is None:
+        return _compress(arguments, chosen, place)
+    trials = Search(search) if isinstance(search, int) else search
+    if budget_minutes is not None:
+        arguments = replace(arguments, budget_minutes=budget_minutes / trials.trials)
+    return run_search(trials, chosen, place, seed, partial(_compress, arguments))
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """Of `compress`, checked: what is the same for all variants of a recipe."""
+
+    model: Any
+    train: Data
+    validation: Data
+    goal: tuple[float | None, int | None, float | None]
+    epochs: int
+    budget_minutes: float | None
+    metric: Metric | None
+    exclude: Patterns
+    distributed: Any
+    seed: int
+    verbose: bool
+
+
+def _compress(arguments: _Arguments, recipe: Recipe, folder: Path, watch: Watch | None = None) -> Compressed:
+    """One recipe, in a folder of its own."""
+    model, seed = arguments.model, arguments.seed
+    max_drop, target_size, target_ratio = arguments.goal
+    task = Task(model, arguments.train, arguments.metric)
     base_bytes = BASE_BYTES * int(sum(np.prod(weight.shape) for weight in model.weights))
     if target_ratio is not None:
         target_size = int(base_bytes / target_ratio)
-    drop = None if target_size is not None else 0.005 if max_drop is None else float(max_drop)
-    place = Path(tempfile.mkdtemp(prefix="xnn-compress-") if folder is None else folder)
-    epochs = chosen.epochs if epochs is None else epochs
-    settings: list[Any] = [repr(chosen), drop, target_size, epochs, budget_minutes, batch_size]
-    settings += [list(exclude), seed, task.metric_name]
+    drop = None if target_size is not None else DEFAULT_DROP if max_drop is None else float(max_drop)
+    settings: list[Any] = [repr(recipe), drop, target_size, arguments.epochs, arguments.budget_minutes]
+    settings += [arguments.train.batch_size, list(arguments.exclude), seed, task.metric_name]
     architecture = [type(model).__name__, *(layer.name for layer in model._flatten_layers())]
-    contents = [architecture, *model.get_weights(), *_leaves(data[1].first())]
-    state = State(place, fingerprint([*settings, *contents]))
+    contents = [architecture, *model.get_weights(), *_leaves(arguments.validation.first())]
+    worker = _worker(arguments.distributed)
+    if worker:
+        folder = folder / f"worker-{worker}"
+    state = State(folder, fingerprint([*settings, *contents]))
     context = Context(
         model,
         None,
         task,
-        *data,
-        Progress(verbose),
-        exclude=exclude,
-        distill=chosen.distill,
-        scope=nullcontext if distributed is None else distributed.scope,
+        arguments.train,
+        arguments.validation,
+        Progress(arguments.verbose and not worker),
+        exclude=arguments.exclude,
+        distill=recipe.distill,
+        strategy=arguments.distributed,
     )
-    run = Run(context, chosen, state, epochs, None if budget_minutes is None else 60 * budget_minutes, seed)
+    budget_seconds = None if arguments.budget_minutes is None else 60 * arguments.budget_minutes
+    run = Run(context, recipe, state, arguments.epochs, budget_seconds, seed)
+    if watch is not None:
+        run.watch = watch
     base = run.base().values
     goal = Goal(base_bytes, base["score"], drop, target_size)
     context.progress.say(
         f"{model.name}: {base_bytes:,} bytes of parameters, {task.metric_name} {base['score']:.4f}; "
-        f"recipe {chosen.name}, "
+        f"recipe {recipe.name}, "
         + (f"at most {target_size:,} bytes" if drop is None else f"at most {drop:g} less")
-        + f"; state in {place}"
+        + f"; state in {folder}"
     )
     run.levels(goal)
-    return _result(run, goal, place)
+    return _result(run, goal, folder)
 
 
 def _result(run: Run, goal: Goal, folder: Path) -> Compressed:
@@ -165,8 +217,7 @@ def _result(run: Run, goal: Goal, folder: Path) -> Compressed:
     step = run.state.find(best.step)
     assert step is not None
     model, xnn = run.model(best.model_step), run.state.xnn(step)
-    with run.context.scope():
-        run.context.task.compile(model, run.context.task.peak, 1)
+    run.context.task.compile(model, run.context.task.peak, 1)
     report = make_report(run, goal, best, model, xnn)
     page = report.save(folder)
     result = Compressed(
@@ -182,6 +233,12 @@ def _result(run: Run, goal: Goal, folder: Path) -> Compressed:
     )
     run.context.progress.say(f"{report}" + ("" if result.met else ": the goal was not met") + f"; {page}")
     return result
+
+
+def _worker(strategy: Any) -> int:
+    """The number of this worker among several of a strategy; the first one prints, and its folder is the run's."""
+    resolver = None if strategy is None else strategy.cluster_resolver
+    return int(resolver.task_id or 0) if resolver is not None else 0
 
 
 def _leaves(structure: Any) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 import converter
 from xnn_tf.compression.coded_size import values
 from xnn_tf.compression.data import Data
-from xnn_tf.compression.models import copy_of
+from xnn_tf.compression.models import config_of, copy_of
 from xnn_tf.compression.progress import Progress
 from xnn_tf.compression.scoring import score
 from xnn_tf.compression.task import Task
@@ -39,7 +39,7 @@ class Context:
         keepers: make the callbacks that hold what earlier stages made while this one trains.
         exclude: layer-name patterns of what is not compressed.
         distill: (temperature, weight) of the teacher in the loss, or None.
-        scope: makes the scope of a `tf.distribute` strategy.
+        strategy: the `tf.distribute` strategy to train under, or None.
     """
 
     base: Any
@@ -55,8 +55,12 @@ class Context:
     keepers: list[Callable[[Context], list[Any]]] = field(default_factory=list)
     exclude: Patterns = ()
     distill: tuple[float, float] | None = None
-    scope: Callable[[], AbstractContextManager] = nullcontext
+    strategy: Any = None
     calibration_samples: int = 512
+
+    def scope(self) -> AbstractContextManager:
+        """Of the strategy, for models that are to be trained."""
+        return nullcontext() if self.strategy is None else self.strategy.scope()
 
     def kernels(self) -> list[Kernel]:
         """The kernels that are compressed: those that training changes, depthwise ones left out."""
@@ -99,16 +103,38 @@ class Context:
         """The `.xnn` file of the model as it is; calibrated on training data where that is needed."""
         calibrated = quantize in ("int8", "int16x8", "int8-weights")
         calibration = self.train.inputs(self.calibration_samples) if calibrated else None
-        return converter.convert(self.model, quantize, calibration, **options)
+        model = self.model
+        if self.strategy is not None:  # variables of several replicas cannot be frozen
+            model = self.copy(model.get_weights(), config_of(model, self.base), trained=False)
+        return converter.convert(model, quantize, calibration, **options)
 
     def score(self, xnn: bytes) -> float:
         """On the validation data."""
         return score(xnn, self.validation, self.task.metric)
 
-    def fresh_copy(self, weights: Sequence[np.ndarray], config: str | None) -> Any:
-        """A new model of the base's architecture, or of the given one, with these weights."""
-        with self.scope():
+    def copy(self, weights: Sequence[np.ndarray], config: str | None, trained: bool) -> Any:
+        """A new model of the base's architecture, or of the given one, with these weights.
+
+        Args:
+            weights: in the order of `get_weights()`.
+            config: see `models.copy_of`.
+            trained: whether it will be: then it belongs to the strategy.
+        """
+        with self.scope() if trained else nullcontext():
             return copy_of(self.base, self.task.keras, weights, config, self.train.first()[0])
+
+    def agreed(self, seconds: float) -> float:
+        """What was measured, the mean over all workers: so that they decide alike."""
+        if self.strategy is None or not self.strategy.extended._in_multi_worker_mode():
+            return seconds
+        import tensorflow as tf
+
+        @tf.function
+        def mean() -> Any:
+            each = self.strategy.run(lambda: tf.constant(seconds, tf.float32))
+            return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
+
+        return float(mean())
 
 
 def exactly(names: Sequence[str]) -> list[str]:

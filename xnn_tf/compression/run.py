@@ -20,6 +20,7 @@ from xnn_tf.compression.stages.base import Stage
 from xnn_tf.compression.state import State, Step
 
 BASE = "base"
+PROBE = "probe"
 _NONE = ""  # no step's weights
 _PROBE_STEPS = 12  # batches by which the time of an epoch is estimated
 
@@ -46,7 +47,12 @@ class Candidate:
 
 
 class Run:
-    """Runs a recipe, or what is left of it."""
+    """Runs a recipe, or what is left of it.
+
+    Attributes:
+        candidates: files made so far, those of an earlier part of the run among them.
+        watch: called after each level.
+    """
 
     def __init__(
         self, context: Context, recipe: Recipe, state: State, epochs: int, budget_seconds: float | None, seed: int
@@ -55,6 +61,7 @@ class Run:
         self.recipe = recipe
         self.state = state
         self.candidates: list[Candidate] = []
+        self.watch: Callable[[Goal, list[Candidate]], None] = lambda goal, candidates: None
         self._epochs = epochs
         self._budget = budget_seconds
         self._seed = seed
@@ -99,6 +106,7 @@ class Run:
             ends.append(self._at)
             what = "meets" if goal.met(best) else "misses"
             self.context.progress.say(f"  {best.bytes:,} bytes, {best.score:.4f}: {what} the goal")
+            self.watch(goal, self.candidates)
 
     def _level(self, number: int, target: float, epochs: int, stages: list[Stage]) -> list[Candidate]:
         self.context.target_bytes = target
@@ -118,7 +126,7 @@ class Run:
             return self._epochs
         seconds = budget.seconds_per_epoch(self.state.steps)
         if seconds is None:
-            seconds = self._step("probe", self._probe).values["seconds"]
+            seconds = self._step(PROBE, self._probe).values["seconds"]
         left = self.recipe.levels - level
         epochs = budget.epochs_of_level(self._epochs, left, self.state.steps, seconds, self._budget)
         return max(1, epochs) if level == 0 else epochs
@@ -193,20 +201,29 @@ class Run:
             return step
         watch = Stopwatch()
         self.context.task.keras.utils.set_random_seed((self._seed + zlib.crc32(name.encode())) % 2**31)
-        if trains or name == "probe" or self._loaded != self._at:
-            self.context.model = self.model(self._at)
-            self._loaded = None if trains or name == "probe" else self._at
+        changes = trains or name == PROBE
+        if changes or self._loaded != self._at:
+            self.context.model = self.model(self._at, trained=changes)
+            self._loaded = self._at
         values = run()
         weights = self.context.model.get_weights() if trains else None
         config = config_of(self.context.model, self.context.base) if trains else None
-        step = self.state.add(name, watch.seconds, values, weights, config, made[0] if made else None)
-        self._loaded = name if trains else _NONE if name == "probe" else self._at
-        return step
+        if changes:  # a model under a strategy cannot be converted
+            self._loaded = name if trains and self.context.strategy is None else _NONE
+        if "seconds" in values:
+            values["seconds"] = self.context.agreed(values["seconds"])
+        seconds = self.context.agreed(watch.seconds)
+        return self.state.add(name, seconds, values, weights, config, made[0] if made else None)
 
-    def model(self, step: str | None) -> Any:
-        """A fresh model with the weights that a step left; of the base for None."""
+    def model(self, step: str | None, trained: bool = False) -> Any:
+        """A fresh model with the weights that a step left; of the base for None.
+
+        Args:
+            step: its name.
+            trained: whether it will be.
+        """
         if step is None:
-            return self.context.fresh_copy(self.context.base.get_weights(), None)
+            return self.context.copy(self.context.base.get_weights(), None, trained)
         found = self.state.find(step)
         assert found is not None
-        return self.context.fresh_copy(*self.state.weights(found))
+        return self.context.copy(*self.state.weights(found), trained)

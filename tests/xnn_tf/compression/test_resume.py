@@ -62,7 +62,7 @@ np.savez(folder + "/result.npz", *result.model.get_weights())
 
 def run(repository, folder, when):
     command = [sys.executable, "-c", CHILD, str(folder), when]
-    return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=900, check=False)
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def by_step(
     """
     in_file = {layer.layer: layer for layer in book.layers}
     owners = {name: layer_of(name, list(base)) for name in in_file}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for path, weights in base.items():
         mine = [layer for name, layer in in_file.items() if owners[name] == path]
         now = model.get(path, [])
@@ -74,8 +74,8 @@ def by_step(
                 "layer": path,
                 "float32": 4 * sum(w.size for w in weights),
                 "neurons": 4 * sum(w.size for w in now),
-                "synapses": sum(_sparse(w.size, np.count_nonzero(w), 32) for w in now),
-                "quantization": sum(_sparse(w.size, np.count_nonzero(w), bits if w.ndim > 1 else 32) for w in now),
+                "synapses": sum(_stored(w, 32) for w in now),
+                "quantization": sum(_stored(w, bits if w.ndim > 1 else 32) for w in now),
                 "transform": sum(
                     _sparse(f.weights, f.weights - f.zeros, _bits(f.distinct)) + 4 * f.distinct * (f.distinct <= 256)
                     for f in mine
@@ -92,8 +92,12 @@ def by_step(
     return rows
 
 
+def _stored(weight: np.ndarray, bits: int) -> int:
+    return _sparse(weight.size, int(np.count_nonzero(weight)), bits)
+
+
 def _sparse(count: int, nonzeros: int, bits: int) -> int:
-    dense, sparse = count * bits, int(nonzeros) * bits + count
+    dense, sparse = count * bits, nonzeros * bits + count
     return math.ceil(min(dense, sparse) / 8)
 
 

@@ -29,3 +29,12 @@ class Stage(ABC):
     def keep(self, context: Context) -> list[Any]:
         """Callbacks that hold what this stage made while a later one trains the model."""
         return []
+
+    def suggest(self, trial: Any) -> Stage:
+        """The stage with other settings, by `trial.suggest_…` of Optuna; as it is where there is nothing to search."""
+        return self
+
+
+def levels_of(context: Context, dense: int, conv: int | None) -> dict[str, int]:
+    """A number for each kernel: one for matrices, another for convolutions (or the same, where None)."""
+    return {name: dense if weight.ndim == 2 or conv is None else conv for name, weight in context.weights().items()}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from xnn_tf.compression.allocation import Rule, allot
 from xnn_tf.compression.context import Context, exactly
-from xnn_tf.compression.stages.base import Stage
+from xnn_tf.compression.stages.base import Stage, levels_of
 from xnn_tf.prune_callback import PruneCallback
 
 
@@ -27,6 +27,7 @@ class Prune(Stage):
     share: float = 0.6
     rule: Rule = "lamp"
     levels: int = 16
+    conv_levels: int | None = None
     end: float = 0.6
     learning_rate: float | None = None
     iterations: int = 1
@@ -34,8 +35,9 @@ class Prune(Stage):
     def run(self, context: Context) -> dict[str, Any]:
         weights = context.weights()
         curves = {n: c for n, c in context.found.get("sensitivity", {}).get("curves", {}).items() if n in weights}
+        levels = levels_of(context, self.levels, self.conv_levels)
         target = max(1.0, context.target_bytes - context.overhead)
-        sparsities = allot(weights, self.rule, target, dict.fromkeys(weights, self.levels), curves or None)
+        sparsities = allot(weights, self.rule, target, levels, curves or None)
         trained: dict[str, Any] = {}
         rounds = _parts(context.epochs, self.iterations)
         schedule = {"end": self.end} if self.iterations == 1 else {"schedule": "constant", "begin": 0}
@@ -48,6 +50,9 @@ class Prune(Stage):
             done["seconds"] += trained.get("seconds", 0.0)
             trained = done
         return {"sparsities": sparsities, **trained}
+
+    def suggest(self, trial: Any) -> Prune:
+        return replace(self, end=trial.suggest_float("prune_end", 0.3, 0.8))
 
     def keep(self, context: Context) -> list[Any]:
         return [PruneCallback(None, include=exactly(list(context.weights())))]
