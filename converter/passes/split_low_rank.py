@@ -21,8 +21,8 @@ from schema.graph import Constant, Graph, Node, Tensor, TensorType
 
 TOLERANCE = 2e-7
 """Of the norm: float32 numbers of an exact product are off by 3e-8 of it."""
-LARGEST = 2048
-"""Rows and columns up to which ranks are looked for."""
+LEAST, LARGEST = 1024, 1024
+"""Fewer weights are not worth another layer; finding the rank of more rows and columns would take long."""
 
 Factors = tuple[np.ndarray, np.ndarray]
 _FOUND: WeakKeyDictionary[Constant, dict[bool, Factors | None]] = WeakKeyDictionary()
@@ -110,7 +110,7 @@ def low_rank(matrix: np.ndarray) -> Factors | None:
     m, n = matrix.shape
     most = (m * n - 1) // (m + n)
     norm = float(np.sqrt(np.square(matrix).sum()))
-    if most < 1 or min(m, n) > LARGEST or not 0 < norm < np.inf:
+    if most < 1 or m * n < LEAST or min(m, n) > LARGEST or not 0 < norm < np.inf:
         return None
     if _is_independent(matrix if m <= n else matrix.T, most + 1, (TOLERANCE * norm) ** 2):
         return None
