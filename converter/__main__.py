@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --explain
   python -m converter saved_model/ out.xnn --quantize int16x8 --calibration calib.npz
   python -m converter saved_model/ out.xnn --quantize int8 --calibration calib.npz --keep-float 'head/*' --int16 stem
+  python -m converter saved_model/ out.xnn --weights 'head=8bit,4bit'
   python -m converter model.h5 out.xnn --custom-objects my_package.layers
   python -m converter saved_model/ out.xnn --signature serve --quantize int8-weights
   python -m converter model.tflite out.xnn
@@ -52,6 +53,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "the weights' bytes and float16 half of them, both compute in float32; default: as the source is",
     )
     add(
+        "--weights",
+        metavar="BITS",
+        action="append",
+        default=[],
+        help="store weights in 1 to 8 bits: '4bit', by layer 'head=8bit,conv*=3bit,4bit', commas or repeated",
+    )
+    add(
         "--calibration",
         metavar="FILE",
         help=".npy or .npz file of typical samples: ranges and weights are chosen to suit it",
@@ -78,6 +86,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     add("--equalize", action="store_true", help="scale channels across layers where that helps (int8, int16x8)")
     add("--bias-correction", action="store_true", help="make up for shifted means where that helps (int8, int16x8)")
+    add(
+        "--vector-bits",
+        metavar="BITS",
+        type=int,
+        help="of biases and channel scales that are stored as float32: 4 to 8 (default: all 32)",
+    )
     add("--signature", metavar="NAME", help="the source's signature (default: serving_default, or the only one)")
     add(
         "--custom-objects",
@@ -104,10 +118,12 @@ def run(options: argparse.Namespace) -> None:
         options.source,
         options.quantize,
         calibration,
+        weights=",".join(options.weights) or None,
         signature=options.signature,
         io_dtype=options.io_dtype,
         custom_objects=options.custom_objects,
         observer=options.observer,
+        vector_bits=options.vector_bits,
         keep_float=",".join(options.keep_float),
         int16=",".join(options.int16),
         equalize=options.equalize,

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import schema
-from converter import diagnosis, frontends, progress
+from converter import diagnosis, frontends, preservation, progress
 from converter import quantize as quantization
 from converter.integers import computes_integers
 from converter.passes import manager
 from converter.quantize.options import DEFAULT_OBSERVER, Options
+from converter.quantize.vectors import check_bits, round_vectors
 from converter.report import Report
 from schema.command_line import replacing
 from schema.errors import InputError
@@ -41,6 +42,7 @@ def convert(
     quantize: str = "none",
     calibration: Any = None,
     *,
+    weights: str | int | Mapping[str, str | int] | None = None,
     signature: str | None = None,
     io_dtype: str | None = None,
     custom_objects: Mapping[str, Any] | str | None = None,
@@ -50,6 +52,7 @@ def convert(
     equalize: bool = False,
     bias_correction: bool = False,
     diagnose: bool = False,
+    vector_bits: int | None = None,
 ) -> Result:
     """Convert a model.
 
@@ -61,6 +64,9 @@ def convert(
         or "float16" (weights).
     calibration: an array or a dict of arrays, samples on axis 0; or an iterable of batches (arrays, tuples or dicts),
         such as a tf.data.Dataset.
+    weights: bits of stored weights: "4bit" (1 to 8), by layer "head=8bit,conv*=3bit,4bit" or {"head": 8, "conv*": 3},
+        where the first pattern that matches counts. All is computed in float32, or as `quantize` says, with these
+        weights. Calibration makes it more accurate.
     signature: of a SavedModel or a .tflite file, by default "serving_default" or the only one.
     io_dtype: "int8" makes float inputs and outputs of an int8 model int8, "int16" those of an int16x8 model int16; None
         and "float32" keep them.
@@ -70,36 +76,49 @@ def convert(
     int16: patterns of layers of an int8 model that have int16 activations.
     equalize: scale channels across layers, so that one scale serves all of a tensor; bias_correction: make up for
         shifted means in the biases. Both are kept only where the calibration data shows that they help.
+    vector_bits: of biases and channel scales that are stored as float32: 4 to 8, None for all 32. What has been trained
+        to few bits a weight (`xnn_tf.RateCallback`) is a fifth smaller with 8.
     diagnose: also tell in `report.diagnosis` what was found in the graph, what rewrites save, and what was not done.
 
     The input's batch stays dynamic, and layer, input and output names are the source's.
     Raises schema.XnnError of a kind that says what is wrong with which layer, file or argument, and what to do.
     """
-    options = Options(quantize, observer, io_dtype, keep_float, int16, equalize, bias_correction)
+    options = Options(quantize, observer, io_dtype, keep_float, int16, equalize, bias_correction, weights)
     options.check_calibration(calibration)
+    if vector_bits is not None:
+        check_bits(vector_bits)
     with progress.shown() as display:
         with display.stage("reading the model"):
             graph = frontends.read(source, signature, custom_objects)
         integers = computes_integers(graph)
-        if integers and quantize != "none":
+        if integers and (quantize != "none" or options.weights):
             raise InputError(
-                f"{describe(source)} is quantized already and stays as it is: leave out quantize {quantize!r}"
+                f"{describe(source)} is quantized already and stays as it is: leave out "
+                + (f"quantize {quantize!r}" if quantize != "none" else "weights")
             )
+        kernels = preservation.kernels(graph)
         with display.stage("rewriting the graph"):
             explanation = manager.optimize(graph, display.detail, measure=diagnose)
             found = diagnosis.diagnose(graph, explanation) if diagnose else None
+        kernels = preservation.expected(kernels, preservation.kernels(graph), explanation)
         report = None
         if quantize == "none" and quantization.has_learned(graph):
             quantize = "int8"
             options = replace(options, method=quantize)
-        if quantize != "none":
+        if quantize != "none" or options.weights:
             with display.stage("quantizing"):
                 report = quantization.quantize(graph, options, calibration, display.advance)
+        if vector_bits is not None:
+            round_vectors(graph, vector_bits)
         with display.stage("writing the file"):
             rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
             data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
+        with display.stage("checking the file"):
+            written = [kernel for part in schema.read(data).graphs for kernel in preservation.kernels(part)]
+            preserved = preservation.check(kernels, preservation.kernels(graph), written)
     seconds = display.seconds
-    return Result(data, Report(describe(source), len(data), graph, explanation, report, seconds, integers, found))
+    done = Report(describe(source), len(data), graph, explanation, report, seconds, integers, found, preserved)
+    return Result(data, done)
 
 
 def require_writable(target: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from converter import preservation
 from converter.costs import stored_bytes
 from converter.diagnosis import Diagnosis
 from converter.passes.manager import Explanation
@@ -33,7 +35,7 @@ class Layer:
 class Report:
     """bytes: of the whole file. nodes: how many, those in branches and loops among them. seconds: by stage.
     quantization: what was done, None for nothing. integer_source: whether the source was quantized already. diagnosis:
-    where `convert` was asked for it.
+    where `convert` was asked for it. preserved: pruned and clustered kernels, and what the file has of them.
     """
 
     source: str
@@ -44,6 +46,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     integer_source: bool = False
     diagnosis: Diagnosis | None = field(default=None, repr=False)
+    preserved: Sequence[preservation.Preserved] = field(default=(), repr=False)
 
     @property
     def nodes(self) -> int:
@@ -81,6 +84,8 @@ class Report:
         parts = [f"{self.source}: {self.summary()}", self.signature(), str(self.explanation)]
         if self.quantization is not None:
             parts.append(str(self.quantization))
+        if self.preserved:
+            parts.append(preservation.describe(self.preserved))
         rows = [("layer", "ops", "output", "parameters", "bytes")]
         rows += [(x.name, "+".join(x.ops), str(x.output), str(x.parameters), str(x.stored_bytes)) for x in self.layers]
         parts.append(table(rows, right=(3, 4)))

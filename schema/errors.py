@@ -23,6 +23,10 @@ class ConversionError(XnnError):
     """A source model that cannot become an `.xnn` file."""
 
 
+class LostStructureError(ConversionError):
+    """A written file that has lost zeros or clusters which the source's kernels have. The message names the layer."""
+
+
 class CalibrationError(XnnError, ValueError):
     """Calibration data of the wrong name, shape or dtype, or not finite."""
 

@@ -1,6 +1,5 @@
 """Synapse pruning inside `model.fit`."""
 
-import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from xnn_tf.layer_patterns import Patterns, first_match
 from xnn_tf.pruned_kernel import PrunedKernel
 from xnn_tf.pruning_pattern import pruning_pattern
 from xnn_tf.pruning_schedule import Point, TfmotSchedule, pruning_schedule
+from xnn_tf.pruning_targets import layer_targets, target_share
 from xnn_tf.weight_mask import MaskHolder, WeightMask
 
 _DEFAULT_TARGET = 0.5
@@ -93,9 +93,9 @@ class PruneCallback(KernelCallback):
         Raises:
             InputError: an argument is of no use; the message names it.
         """
-        target = None if target_sparsity is None else _share(target_sparsity, "target_sparsity")
-        initial = _share(initial_sparsity, "initial_sparsity")
-        targets = _targets(per_layer or {})
+        target = None if target_sparsity is None else target_share(target_sparsity, "target_sparsity")
+        initial = target_share(initial_sparsity, "initial_sparsity")
+        targets = layer_targets(per_layer or {})
         if target is None and not any(targets.values()):  # nothing to wait for
             schedule, begin = "constant", 0
         ramp = pruning_schedule(schedule, begin, end, frequency, _DEFAULT_TARGET if target is None else target)
@@ -161,18 +161,3 @@ class PruneCallback(KernelCallback):
             f"training ended at step {self._clock.step}, before the pruning schedule did: the sparsity is "
             f"{self.sparsity:.4f}; fit(initial_epoch=…) goes on from here"
         )
-
-
-def _share(value: Any, argument: str) -> float:
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < 1:
-        return float(value)
-    raise InputError(f"{argument}={value!r}: give a share of zeros from 0.0 up to, and not including, 1.0")
-
-
-def _targets(per_layer: Any) -> dict[str, float | None]:
-    if not isinstance(per_layer, Mapping) or not all(isinstance(pattern, str) for pattern in per_layer):
-        raise InputError(f"per_layer={per_layer!r}: give a dict of layer-name patterns and their targets")
-    return {
-        pattern: None if value is None else _share(value, f"per_layer[{pattern!r}]")
-        for pattern, value in per_layer.items()
-    }

@@ -21,7 +21,7 @@ simplify_powers fold_splats normalize_reductions matmul_to_fully_connected fuse_
 clamp leaky_relu elu hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling
 clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine pool_before_pointwise
 merge_linear merge_sum fuse_pad fuse_activation drop_unit_reductions merge_pools pool_before_activation
-merge_parallel
+merge_parallel remove_dead_channels
 """.split()
 """Rewrites by module name. Activations are recognised before anything fuses parts of them away; BatchNorm folds before
 activations fuse, since nothing folds into a node behind its activation. What is left of activations then moves behind

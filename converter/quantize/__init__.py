@@ -30,7 +30,7 @@ from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import INT8, Scales
 from converter.quantize.scales import ActivationScales, representable
-from converter.quantize.storage import STORED, store
+from converter.quantize.storage import STORED, store, store_weights
 from converter.quantize.trained import ranges_of, store_grids
 from schema import inference
 from schema.errors import CalibrationError, InputError
@@ -52,6 +52,19 @@ def quantize(graph: Graph, options: Options, calibration: Any = None, progress: 
             f"{', '.join(map(repr, graph.state_names))}: a model that remembers something from one call to the next "
             "cannot be calibrated; quantize 'int8-weights' and 'float16' do without calibration data"
         )
+    if not options.weights:
+        return _by_method(graph, options, calibration, progress)
+    if has_learned(graph):
+        raise InputError("weights would undo what quantization-aware training learned: leave it out")
+    stored = store_weights(graph, options, None if options.calibrated else calibration, progress)
+    if options.method == "none":
+        return stored
+    report = _by_method(graph, options, calibration, progress)
+    report.notes[:0] = [*stored.notes, *(f"{row.layer}: {row.reason}" for row in stored.rows if row.reason)]
+    return report
+
+
+def _by_method(graph: Graph, options: Options, calibration: Any, progress: Progress | None) -> Report:
     if options.method in STORED:
         return store(graph, options, calibration, progress)
     if options.equalize or options.bias_correction:

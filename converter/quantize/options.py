@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from converter.quantize import observers
+from converter.quantize.weight_bits import weight_bits
 from schema.errors import InputError
 
 METHODS = ("none", "int8", "int16x8", "int8-weights", "float16")
@@ -34,6 +35,8 @@ class Options:
         separate. int16: the same for layers whose activations become int16.
     equalize: scale channels across layers, where that helps. bias_correction: shift biases by the mean error, where
         that helps.
+    weights: bits of stored weights, as of `weight_bits.weight_bits`; a `WeightBits` afterwards. It comes first, and
+        methods keep its integers.
     Raises InputError for values that are none of those, or that the method has no use for.
     """
 
@@ -44,6 +47,7 @@ class Options:
     int16: str | Sequence[str] = ()
     equalize: bool = False
     bias_correction: bool = False
+    weights: Any = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -52,7 +56,10 @@ class Options:
         self._check_io_dtype()
         for name in ("keep_float", "int16"):
             object.__setattr__(self, name, _patterns(name, getattr(self, name)))
+        object.__setattr__(self, "weights", weight_bits(self.weights))
         for name, methods in USERS.items():
+            if name == "keep_float" and self.weights:
+                continue
             if getattr(self, name) and self.method not in methods:
                 raise InputError(f"{name} is for {_named(methods)}, not {self.method!r}")
 
@@ -68,7 +75,7 @@ class Options:
 
     def check_calibration(self, calibration: Any) -> None:
         """Raise InputError for calibration data that the method has no use for."""
-        if calibration is not None and self.method not in USING_CALIBRATION:
+        if calibration is not None and self.method not in USING_CALIBRATION and not self.weights:
             raise InputError(f"calibration data is for {_named(USING_CALIBRATION)}, not {self.method!r}")
 
     def _check_io_dtype(self) -> None:

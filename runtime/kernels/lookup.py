@@ -1,32 +1,35 @@
-"""int8 ops as tables of all their results: exact by construction, whatever the op computes."""
+"""int8 and int16 ops as tables of all their results: exact by construction, whatever the op computes."""
 
 from __future__ import annotations
 
 from numba import int64
 
-from runtime.kernels.abi import f32, i8, kernel, truncated_divide, view
+from runtime.kernels.abi import f32, i8, i16, kernel, truncated_divide, view
 from runtime.kernels.elementwise import offset_of
 from runtime.kernels.elementwise_parameters import BINARY_TABLE, UNARY_TABLE
 
 
-@kernel
-def lookup_i8(params, begin, end, scratch):
-    """int8 -> int8."""
-    p = view(UNARY_TABLE, params)
-    x, out, table = i8(p.input), i8(p.output), i8(p.table + 128)
-    for i in range(begin * p.chunk, min(end * p.chunk, p.count)):
-        out[i] = table[x[i]]
-    return 0
+def _lookup(given, zero, made, size):
+    """A kernel from one type to another: table[zero] is what 0 gives, and `size` the bytes of an entry."""
+    start = zero * size
+
+    @kernel
+    def lookup(params, begin, end, scratch):
+        p = view(UNARY_TABLE, params)
+        x, out, table = given(p.input), made(p.output), made(p.table + start)
+        for i in range(begin * p.chunk, min(end * p.chunk, p.count)):
+            out[i] = table[x[i]]
+        return 0
+
+    return lookup
 
 
-@kernel
-def lookup_i8_f32(params, begin, end, scratch):
-    """int8 -> float32."""
-    p = view(UNARY_TABLE, params)
-    x, out, table = i8(p.input), f32(p.output), f32(p.table + 4 * 128)
-    for i in range(begin * p.chunk, min(end * p.chunk, p.count)):
-        out[i] = table[x[i]]
-    return 0
+lookup_i8 = _lookup(i8, 1 << 7, i8, 1)
+lookup_i8_i16 = _lookup(i8, 1 << 7, i16, 2)
+lookup_i8_f32 = _lookup(i8, 1 << 7, f32, 4)
+lookup_i16 = _lookup(i16, 1 << 15, i16, 2)
+lookup_i16_i8 = _lookup(i16, 1 << 15, i8, 1)
+lookup_i16_f32 = _lookup(i16, 1 << 15, f32, 4)
 
 
 @kernel

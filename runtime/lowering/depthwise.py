@@ -9,6 +9,8 @@ import numpy as np
 
 from runtime.kernels.depthwise_parameters import DEPTHWISE_F32, DEPTHWISE_I8, DEPTHWISE_QUADS_I8, TABLE_BYTES
 from runtime.kernels.table import find_kernel
+from runtime.kernels.wide_parameters import DEPTHWISE_I16, RUN
+from runtime.lowering import wide
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.lane_factors import in_lane_order, lane_factors
 from runtime.lowering.panels import panel_count, round_up
@@ -29,7 +31,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
     has_bias = len(context.inputs) > 2 and context.inputs[2] is not None
     if x is None or weights is None or (has_bias and bias is None) or x.dtype != output.dtype:
         return None
-    if output.dtype not in (np.float32, np.int8) or 0 in (output.shape or ()):
+    if output.dtype not in (np.float32, np.int8, np.int16) or 0 in (output.shape or ()):
         return None
     is_float = output.dtype == np.float32
     batch, height, width, channels = output.shape or ()
@@ -58,6 +60,13 @@ def lower(context: LoweringContext) -> list[Call] | None:
         narrow = taps == (3, 3) and dilations[1] == 1 and strides[1] <= 2 and channels == in_channels
         if narrow and find_kernel("depthwise_3x3", "float32"):
             family = "depthwise_f32_3x3"
+    elif output.dtype == np.int16:
+        slots = wide.scaling_of(context, 0, 1, 2, channels, _padded)
+        if slots is None or math.prod(taps) > RUN:
+            return None
+        params |= slots
+        family, block = "depthwise_i16", DEPTHWISE_I16
+        terms = terms.astype(np.int64)
     else:
         scaling = requantization(context, 0, 1, channels)
         if scaling is None:
@@ -73,7 +82,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         }
         family, block = "depthwise_i8", DEPTHWISE_I8
     params["bias"] = context.derived("bias", lambda: _padded(terms))
-    params["weights"] = context.packed("depthwise", lambda: _padded(weights[0]))
+    stored = np.int16 if output.dtype == np.int16 else weights.dtype
+    params["weights"] = context.packed("depthwise", lambda: _padded(weights[0].astype(stored)))
     scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else room(channels)
     return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, scratch)]
 

@@ -1,4 +1,4 @@
-"""Binary ops with broadcasting: float32 by arithmetic, int8 by a table of all pairs."""
+"""Binary ops with broadcasting: float32 and int16 by arithmetic, int8 by a table of all pairs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.elementwise_parameters import BINARY, BINARY_LINEAR, BINARY_TABLE
+from runtime.lowering import wide
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK, Broadcast, broadcast
 from runtime.lowering.linear_pair import find_linear
@@ -29,6 +30,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         low, high = (-np.inf, np.inf) if context.attributes is None else activation_range(context.attributes)
         params = _operands(context, walk) | {"low": low, "high": high}
         return [Call(FLOAT, f"xnn_{context.node.op.lower()}_f32", BINARY, params, walk.rows * walk.chunks)]
+    if dtypes == {np.dtype(np.int16)}:
+        return wide.lower_arithmetic(context, _operands(context, walk), walk.rows * walk.chunks)
     if dtypes == {np.dtype(np.int8)}:
         params = _operands(context, walk) | {"table": context.derived("pairs", lambda: _pairs(context))}
         linear = find_linear(context, params["table"])

@@ -112,4 +112,4 @@ def _table(context: LoweringContext) -> Call:
             ("chain", *(id(inner.node.outputs[0]) for inner in context.stages)), compose
         ),
     }
-    return Call(lookup.FAMILY, lookup.SYMBOLS[output.dtype], UNARY_TABLE, params, -(-count // CHUNK))
+    return Call(lookup.FAMILY, lookup.SYMBOLS["int8", output.dtype.name], UNARY_TABLE, params, -(-count // CHUNK))

@@ -1,4 +1,6 @@
-"""Functions of one int8 number: a table of the reference's 256 results. Also DEQUANTIZE and int8 -> int8 QUANTIZE."""
+"""Functions of one int8 or int16 number: a table of all results of the reference. Also DEQUANTIZE, and QUANTIZE of
+integers.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,20 @@ from schema import ops
 from schema.graph import TensorType
 
 FAMILY = "runtime.kernels.lookup"
-SYMBOLS = {np.dtype(np.int8): "xnn_lookup_i8", np.dtype(np.float32): "xnn_lookup_i8_f32"}
+SYMBOLS = {  # (input, output) -> kernel
+    ("int8", "int8"): "xnn_lookup_i8",
+    ("int8", "int16"): "xnn_lookup_i8_i16",
+    ("int8", "float32"): "xnn_lookup_i8_f32",
+    ("int16", "int16"): "xnn_lookup_i16",
+    ("int16", "int8"): "xnn_lookup_i16_i8",
+    ("int16", "float32"): "xnn_lookup_i16_f32",
+}
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
     given, output = context.inputs[0], context.outputs[0]
-    symbol = SYMBOLS.get(output.dtype)
-    if given is None or given.dtype != np.int8 or symbol is None:
+    symbol = None if given is None else SYMBOLS.get((given.dtype.name, output.dtype.name))
+    if given is None or symbol is None:
         return None
     if given.quantization is None or given.quantization.per_channel:
         return None
@@ -33,8 +42,9 @@ def lower(context: LoweringContext) -> list[Call] | None:
 
 
 def table(context: LoweringContext, given: TensorType, output: TensorType) -> np.ndarray:
-    """The reference's result for -128, -127, ... 127."""
-    every = np.arange(-128, 128).astype(np.int8)
-    types = [TensorType((256,), np.dtype(np.int8), given.quantization)]
-    results = [TensorType((256,), output.dtype, output.quantization)]
+    """The reference's result for every number there is, from the lowest on."""
+    numbers = np.iinfo(given.dtype)
+    every = np.arange(int(numbers.min), int(numbers.max) + 1).astype(given.dtype)
+    types = [TensorType(every.shape, given.dtype, given.quantization)]
+    results = [TensorType(every.shape, output.dtype, output.quantization)]
     return ops.get(context.node.op).reference(context.attributes, [every], types, results)[0]

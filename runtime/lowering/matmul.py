@@ -9,7 +9,7 @@ import numpy as np
 
 from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import Kernel, kernel_for
-from runtime.lowering import line_chain, matmul_float, matmul_tiles
+from runtime.lowering import line_chain, matmul_float, matmul_tiles, wide
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import pack_channels, pack_panels_of_quads, panel_count, round_up
 from runtime.lowering.products import (
@@ -33,7 +33,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
     has_bias = len(context.inputs) > where.bias and context.inputs[where.bias] is not None
     if x is None or weights is None or (has_bias and bias is None) or x.dtype != output.dtype:
         return None
-    if output.dtype not in (np.float32, np.int8) or 0 in (output.shape or ()):
+    if output.dtype not in (np.float32, np.int8, np.int16) or 0 in (output.shape or ()):
         return None
     x_shape = x.shape or ()
     if context.before is not None:
@@ -43,6 +43,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         return [line_chain.lower(context)]
     if output.dtype == np.float32:
         return [matmul_float.lower(context, where, windows)]
+    if output.dtype == np.int16:
+        return wide.lower_product(context, where, windows)
     call = matmul_tiles.lower(context, where, windows) or _int8(context, where, windows)
     return None if call is None else [call]
 

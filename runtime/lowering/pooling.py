@@ -13,7 +13,8 @@ from schema import fixedpoint
 from schema.ops.attributes import activation_range
 from schema.ops.windows import along, pad_amounts
 
-SUFFIXES = {np.dtype(np.float32): "f32", np.dtype(np.int8): "i8"}
+SUFFIXES = {np.dtype(np.float32): "f32", np.dtype(np.int8): "i8", np.dtype(np.int16): "i16"}
+MOST_TAPS = 1 << 15  # of int16 numbers whose sum is an int32
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -35,9 +36,11 @@ def lower(context: LoweringContext) -> list[Call] | None:
             f"pad_{axis}": pads[i][0],
         }
     low, high = activation_range(attributes) if hasattr(attributes, "activation") else (-math.inf, math.inf)
-    if suffix == "i8":
+    if suffix == "i16" and math.prod(kernel) > MOST_TAPS:
+        return None
+    if suffix != "f32":
         if output.quantization is None:
-            low, high = -128, 127
+            low, high = np.iinfo(output.dtype).min, np.iinfo(output.dtype).max
         else:
             low, high = fixedpoint.activation_bounds(low, high, output)
     channels = output.shape[-1] if output.shape else 1

@@ -1,4 +1,4 @@
-"""QUANTIZE: float32 -> int8 by arithmetic, int8 -> int8 by a table."""
+"""QUANTIZE: float32 -> int8 and int16 by arithmetic, integers by a table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK
 
 FAMILY = "runtime.kernels.quantize"
+SUFFIXES = {np.dtype(np.int8): "i8", np.dtype(np.int16): "i16"}
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
     given, output = context.inputs[0], context.outputs[0]
     quantization = output.quantization
-    if given is None or output.dtype != np.int8 or quantization is None or quantization.per_channel:
+    if given is None or output.dtype not in SUFFIXES or quantization is None or quantization.per_channel:
         return None
     if given.dtype != np.float32:
         return lookup.lower(context)
@@ -28,4 +29,4 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "scale": float(quantization.scale[0]),
         "zero_point": float(quantization.zero_point[0]),
     }
-    return [Call(FAMILY, "xnn_quantize_f32_i8", QUANTIZE, params, -(-count // CHUNK))]
+    return [Call(FAMILY, f"xnn_quantize_f32_{SUFFIXES[output.dtype]}", QUANTIZE, params, -(-count // CHUNK))]

@@ -1,13 +1,16 @@
-"""int16 activations have no kernels of their own: the engine runs them by the references, and movements natively."""
+"""int16 activations with int8 weights: kernels give the references' bits; the rest runs by the references."""
+
+import os
 
 import numpy as np
 import pytest
 
 from runtime.plan import HostStep
-from schema import Node, Quantization, Tensor
+from schema import Node, Quantization, Tensor, evaluate
 from schema.ops import attributes as a
 from tests.support import drawing_int16
 from tests.support.engine import compare, graph_of, run
+from tests.support.guarded import run_guarded
 
 INT16 = np.dtype(np.int16)
 UNIT = Quantization(1 / 32768)
@@ -43,26 +46,131 @@ def test_a_network_from_floats_to_floats(rng, requantization):
     assert np.abs(result[0] - result[1]).max() > 0.01
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes", "count"),
-    [
-        ("ADD", a.ArithmeticAttributes(), 2), ("MUL", a.ArithmeticAttributes("RELU6"), 2), ("MAXIMUM", None, 2),
-        ("LEAKY_RELU", a.AlphaAttributes(0.1), 1), ("ABS", None, 1), ("TANH", None, 1), ("LOGISTIC", None, 1),
-        ("EXP", None, 1), ("MEAN", a.ReduceAttributes(), 1), ("REDUCE_MAX", a.ReduceAttributes(), 1),
-        ("QUANTIZE", a.DTypeAttributes(INT16), 1), ("BATCH_MATMUL", a.BatchMatMulAttributes(False, True), 2),
-        ("AVERAGE_POOL_2D", a.Pool2DAttributes(2, 2), 1), ("RESIZE_BILINEAR", a.ResizeAttributes(), 1),
-    ],
-)  # fmt: skip
+NATIVE = [
+    ("ADD", a.ArithmeticAttributes(), 2), ("SUB", a.ArithmeticAttributes("RELU"), 2),
+    ("MUL", a.ArithmeticAttributes("RELU6"), 2), ("LEAKY_RELU", a.AlphaAttributes(0.1), 1), ("ABS", None, 1),
+    ("TANH", None, 1), ("LOGISTIC", None, 1), ("EXP", None, 1), ("QUANTIZE", a.DTypeAttributes(INT16), 1),
+    ("AVERAGE_POOL_2D", a.Pool2DAttributes(2, 2), 1), ("MAX_POOL_2D", a.Pool2DAttributes(3, 2, 2, 1, "SAME"), 1),
+]  # fmt: skip
+BY_REFERENCE = [
+    ("MAXIMUM", None, 2), ("MEAN", a.ReduceAttributes(), 1), ("REDUCE_MAX", a.ReduceAttributes(), 1),
+    ("BATCH_MATMUL", a.BatchMatMulAttributes(False, True), 2), ("RESIZE_BILINEAR", a.ResizeAttributes(), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "attributes", "count"), [*NATIVE, *BY_REFERENCE])
 def test_arithmetic_is_the_reference(op, attributes, count, rng):
     shape, scale = (1, 4, 4, 3), Quantization(2e-4)
     inputs = [Tensor(f"x{i}", INT16, shape, scale) for i in range(count)]
     operands = {"MEAN": [1, 2], "REDUCE_MAX": [1], "RESIZE_BILINEAR": [5, 7]}.get(op)
     constants = [Tensor.from_array("c", np.array(operands, np.int32))] if operands else []
-    output = flow("y", UNIT if op in ("TANH", "LOGISTIC") else Quantization(3e-4) if op == "ADD" else scale)
+    output = flow("y", UNIT if op in ("TANH", "LOGISTIC") else Quantization(3e-4) if op in ("ADD", "SUB") else scale)
     arrays = [drawing_int16.int16(rng, *shape) for _ in inputs]
     graph = graph_of([Node(op, [*inputs, *constants], [output], attributes)], inputs, [output])
-    compare(graph.nodes, inputs, [output], arrays, native=False)
-    assert any(isinstance(step, HostStep) for step in run(graph, arrays)[1])
+    native = (op, attributes, count) in NATIVE
+    compare(graph.nodes, inputs, [output], arrays, native=native)
+    assert native or any(isinstance(step, HostStep) for step in run(graph, arrays)[1])
+
+
+def linear(rng, op, x_shape, w_shape, bias, spread=1.0, axis=0):
+    """(x, its array, operands, output) with scales for which results fill int16, some channels beyond it."""
+    out = w_shape[axis]
+    depth = int(np.prod(w_shape)) // out
+    scales = (0.01 * 10.0 ** rng.uniform(-spread, spread, out)).astype(np.float32)
+    x = Tensor("x", INT16, x_shape, Quantization(1e-4))
+    weights = Tensor.from_array("w", rng.integers(-127, 128, w_shape).astype(np.int8), Quantization(scales, 0, axis))
+    operands = [x, weights]
+    if bias is not None:
+        terms = rng.integers(-(2**20), 2**20, out).astype(bias)
+        operands.append(Tensor.from_array("b", terms, Quantization(scales * np.float32(1e-4), 0, 0)))
+    output = flow("y", 1e-4 * 0.01 * 70 * 19000 * np.sqrt(depth) / 20000)
+    return x, drawing_int16.int16(rng, *x_shape), operands, output
+
+
+BIASES = [None, np.int64, np.int32]
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("requantization", ["TFLITE_DOUBLE", "FP32_ROUND_EVEN"])
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape", "attributes"),
+    [
+        ((2, 5, 6, 7), (35, 1, 1, 7), a.Conv2DAttributes()),
+        ((1, 9, 11, 40), (17, 3, 3, 40), a.Conv2DAttributes(2, 1, padding="SAME", activation="RELU")),
+        ((1, 7, 7, 6), (10, 3, 2, 3), a.Conv2DAttributes(dilation_h=2, padding="SAME")),  # groups
+        ((1, 3, 3, 300), (5, 1, 1, 300), a.Conv2DAttributes(padding="EXPLICIT", pads=(1, 0, 0, 2))),
+    ],
+)
+def test_convolutions(x_shape, w_shape, attributes, bias, requantization, rng):
+    x, array, operands, y = linear(rng, "CONV_2D", x_shape, w_shape, bias)
+    (result,) = compare(
+        [Node("CONV_2D", operands, [y], attributes)], [x], [y], [array], threads=2, requantization=requantization
+    )
+    assert len(np.unique(result)) > 20
+
+
+@pytest.mark.parametrize("bias", [None, np.int64])
+@pytest.mark.parametrize(("rows", "depth", "out"), [(1, 300, 33), (7, 16, 16), (5, 1, 3)])
+def test_dense_layers(rows, depth, out, bias, rng):
+    x, array, operands, y = linear(rng, "FULLY_CONNECTED", (rows, depth), (out, depth), bias)
+    compare([Node("FULLY_CONNECTED", operands, [y], a.FullyConnectedAttributes())], [x], [y], [array], threads=2)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("multiplier", [1, 2])
+@pytest.mark.parametrize("channels", [3, 16, 37])
+def test_depthwise_convolutions(channels, multiplier, bias, rng):
+    out = channels * multiplier
+    x, array, operands, y = linear(rng, "DEPTHWISE_CONV_2D", (2, 8, 9, channels), (1, 3, 5, out), bias, axis=3)
+    attributes = a.Conv2DAttributes(2, 1, padding="SAME", activation="RELU6")
+    compare([Node("DEPTHWISE_CONV_2D", operands, [y], attributes)], [x], [y], [array], threads=2)
+
+
+def test_sums_beyond_32_bits(rng):
+    """All products at their largest, of more depth than 32 bits can sum."""
+    x, _, operands, y = linear(rng, "FULLY_CONNECTED", (3, 1000), (4, 1000), None)
+    operands[1] = Tensor.from_array("w", np.full((4, 1000), -127, np.int8), operands[1].quantization)
+    y.quantization = Quantization(1.0)
+    array = np.full((3, 1000), -32768, np.int16)
+    compare([Node("FULLY_CONNECTED", operands, [y], a.FullyConnectedAttributes())], [x], [y], [array])
+
+
+@pytest.mark.parametrize("op", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("scales", [(2e-4, 7e-4, 1e-3), (2.0**-10, 2.0**-8, 2.0**-8), (2.0**-10, 2.0**-8, 2.0**-3)])
+@pytest.mark.parametrize("shapes", [((3, 5, 7), (3, 5, 7)), ((3, 5, 7), (7,)), ((3, 1, 7), (1, 5, 1))])
+def test_broadcasting(op, scales, shapes, rng):
+    inputs = [Tensor("x", INT16, shape, Quantization(s)) for shape, s in zip(shapes, scales, strict=False)]
+    y = flow("y", scales[2] if op != "MUL" else 2e-2)
+    arrays = [drawing_int16.int16(rng, *shape) for shape in shapes]
+    for rule in ("TFLITE_DOUBLE", "FP32_ROUND_EVEN"):
+        node = Node(op, inputs, [y], a.ArithmeticAttributes())
+        compare([node], inputs, [y], arrays, requantization=rule)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="guard pages are made with mprotect")
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("channels", [1, 16, 17])
+def test_memory_outside_of_operands_is_not_touched(channels, at_end, rng):
+    def check(op, x_shape, w_shape, attributes, axis=0):
+        x, array, operands, y = linear(rng, op, x_shape, w_shape, np.int64, axis=axis)
+        node = Node(op, operands, [y], attributes)
+        arrays = [array, *(t.value for t in operands[1:])]
+        for result, expected in zip(
+            run_guarded(node, {x: array}, at_end), evaluate.run_node(node, arrays), strict=True
+        ):
+            np.testing.assert_array_equal(result, expected)
+
+    same = a.Conv2DAttributes(padding="SAME")
+    check("CONV_2D", (1, 5, 6, channels), (7, 3, 2, channels), same)
+    check("CONV_2D", (1, 5, 6, channels), (channels, 1, 1, channels), a.Conv2DAttributes())
+    check("FULLY_CONNECTED", (5, channels), (channels, channels), a.FullyConnectedAttributes())
+    check("DEPTHWISE_CONV_2D", (1, 5, 6, channels), (1, 3, 2, 2 * channels), same, axis=3)
+    for op, attributes in (("MAX_POOL_2D", a.Pool2DAttributes(3, 2)), ("ADD", a.ArithmeticAttributes())):
+        inputs = [Tensor(f"x{i}", INT16, (1, 5, 6, channels), Quantization(2e-4)) for i in range(1 + (op == "ADD"))]
+        arrays = [drawing_int16.int16(rng, 1, 5, 6, channels) for _ in inputs]
+        node = Node(op, inputs, [flow("y", 2e-4)], attributes)
+        (result,) = run_guarded(node, dict(zip(inputs, arrays, strict=True)), at_end)
+        np.testing.assert_array_equal(result, evaluate.run_node(node, arrays)[0])
 
 
 @pytest.mark.parametrize(

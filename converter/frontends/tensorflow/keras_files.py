@@ -32,6 +32,10 @@ UNKNOWN = (
 TFMOT_WRAPPERS = ("PruneLowMagnitude", "ClusterWeights", "Quantize")
 """Layers of TensorFlow's model optimization toolkit, whose files are read without being told."""
 
+OWN_LAYERS = "xnn_tf>"
+"""What names of layers of quantize-aware models begin with; importing their module makes them known. By name, since the
+converter does without that package."""
+
 
 def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
     """The model object.
@@ -59,6 +63,9 @@ def _load(keras: Any, path: Path, custom_objects: CustomObjects | None) -> Any:
     try:
         return load_model()
     except (TypeError, ValueError) as error:
+        if OWN_LAYERS in str(error):
+            importlib.import_module(f"xnn_tf.quantization.{keras.__name__}_wrapper")
+            return load_model()
         if not any(wrapper in str(error) for wrapper in TFMOT_WRAPPERS):
             raise
     import tensorflow_model_optimization as tfmot

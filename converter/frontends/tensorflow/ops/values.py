@@ -34,9 +34,17 @@ def identity(reading: Reading) -> Result:
     return reading.tensor(0) if isinstance(value, Tensor) else value
 
 
+EXACT = "xnn_exact"
+"""Name of nodes whose first input is the second as the engine's integers compute it, for quantize-aware models to predict
+what their file will: here the second is read, which the engine computes so by itself."""
+
+
 @reads("IdentityN", "Print", "PrintV2")
 def identities(reading: Reading) -> Result:
-    return reading.tensors()
+    tensors = reading.tensors()
+    if EXACT in reading.name:
+        return [tensors[1], tensors[1]]
+    return tensors
 
 
 @reads("ReadVariableOp")

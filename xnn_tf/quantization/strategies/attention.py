@@ -1,0 +1,35 @@
+"""Multi-head attention: its projections are stored in few bits; scores and their sums are computed in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from xnn_tf.kernels import find_kernels
+from xnn_tf.quantization.strategies.weights_only import accepts
+from xnn_tf.quantization.strategy import Strategy, register_strategy
+
+
+@register_strategy
+class AttentionStrategy(Strategy):
+    """Rounds the kernels of query, key, value and output for each output channel. The wrapper takes them as a list."""
+
+    integer_inputs = False
+
+    def build_layer(self, layer: Any, shape: Any) -> None:
+        if hasattr(layer, "_build_from_signature"):  # tf_keras
+            layer._build_from_signature(*(tf.zeros([1, *[d or 1 for d in s[1:]]]) for s in shape))
+        else:
+            layer.build(*shape)
+
+    def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
+        layer = wrapper.layer
+        swaps = [(kernel.variable, self.quantized(wrapper, kernel.variable)) for kernel in find_kernels(layer)]
+        if accepts(layer, "training"):
+            arguments["training"] = training
+        with wrapper.swapped(swaps):
+            return layer.call(*inputs, **arguments)
+
+    def output_range(self, sources: list[Any]) -> None:
+        return None
