@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numba import float32, float64, int8, int64
+from numba import float32, int8, int64
 
 from runtime.kernels.abi import f32, f64, i8, i64, inline, kernel, truncated_divide, view
 from runtime.kernels.reduction_parameters import REDUCTION
 from runtime.kernels.requantize import clamp, requantize_double
-from runtime.simd.vector import F32x16, F64x16, I8x16, I32x16, convert, load, load_first, store, sum_lanes, zero
+from runtime.simd.vector import F32x16, F64x16, I8x16, I32x16, I64x16, convert, load, load_first, store, sum_lanes, zero
 
 LANES = 16
 
@@ -34,7 +34,7 @@ def sum_run_i8(address, count):
     return int64(sum_lanes(total + convert(I32x16, load_first(I8x16, address, count))))
 
 
-def sum_kernel(item_size, pointer, wide_pointer, sum_run, add_row, finish):
+def sum_kernel(item_size, pointer, wide_pointer, sum_run, sum_rows, finish):
     """A kernel over REDUCTION: sums in 8-byte numbers, `finish(p, total)` gives what is written."""
 
     @kernel
@@ -51,10 +51,7 @@ def sum_kernel(item_size, pointer, wide_pointer, sum_run, add_row, finish):
             if inner == 1:
                 target[0] = finish(p, sum_run(source, p.reduced))
                 continue
-            for i in range(count):
-                totals[i] = 0
-            for r in range(p.reduced):
-                add_row(scratch, source + r * inner * item_size, count)
+            sum_rows(scratch, source, p.reduced, inner * item_size, count)
             for i in range(count):
                 target[i] = finish(p, totals[i])
         return 0
@@ -62,19 +59,48 @@ def sum_kernel(item_size, pointer, wide_pointer, sum_run, add_row, finish):
     return reduce
 
 
-@inline
-def add_row_f32(totals, source, count):
-    for i in range(0, count & -LANES, LANES):
-        at = totals + 8 * i
-        store(at, load(F64x16, at) + convert(F64x16, load(F32x16, source + 4 * i)))
-    for i in range(count & -LANES, count):
-        f64(totals)[i] += float64(f32(source)[i])
+def sum_rows(item_size, pointer, wide_pointer, wide, taken, kept):
+    """Device function: the sums of `count` columns of `rows` rows, `stride` bytes apart, as 8-byte numbers to `totals`.
+
+    taken: type of 16 elements; kept: of 16 sums, as `wide` in memory. Sums of 32 columns at once stay in registers.
+    """
+
+    @inline
+    def columns(source):
+        return convert(kept, load(taken, source))
+
+    @inline
+    def run(totals, source, rows, stride, count):
+        i = int64(0)
+        while i + 2 * LANES <= count:
+            at = source + item_size * i
+            a = b = zero(kept)
+            for _ in range(rows):
+                a += columns(at)
+                b += columns(at + item_size * LANES)
+                at += stride
+            store(totals + 8 * i, convert(wide, a))
+            store(totals + 8 * (i + LANES), convert(wide, b))
+            i += 2 * LANES
+        while i + LANES <= count:
+            at = source + item_size * i
+            a = zero(kept)
+            for _ in range(rows):
+                a += columns(at)
+                at += stride
+            store(totals + 8 * i, convert(wide, a))
+            i += LANES
+        for k in range(i, count):
+            total = wide_pointer(totals + 8 * k)
+            total[0] = 0
+            for r in range(rows):
+                total[0] += pointer(source + r * stride)[k]
+
+    return run
 
 
-@inline
-def add_row_i8(totals, source, count):
-    for i in range(count):
-        i64(totals)[i] += int64(i8(source)[i])
+sum_rows_f32 = sum_rows(4, f32, f64, F64x16, F32x16, F64x16)
+sum_rows_i8 = sum_rows(1, i8, i64, I64x16, I8x16, I32x16)
 
 
 @inline
@@ -88,8 +114,8 @@ def requantized(p, total):
     return int8(clamp(value, int64(-128), int64(127)))
 
 
-sum_f32 = sum_kernel(4, f32, f64, sum_run_f32, add_row_f32, scaled)
-sum_i8 = sum_kernel(1, i8, i64, sum_run_i8, add_row_i8, requantized)
+sum_f32 = sum_kernel(4, f32, f64, sum_run_f32, sum_rows_f32, scaled)
+sum_i8 = sum_kernel(1, i8, i64, sum_run_i8, sum_rows_i8, requantized)
 
 
 def extremum_kernel(item_size, pointer, better):
