@@ -60,7 +60,8 @@ class GradientTap:
 
     def close(self) -> None:
         """Gives the optimizer its method back. Functions traced with the tap go on accumulating, for nobody."""
-        self._optimizer.__dict__.pop(self._method, None)
+        if vars(self._optimizer).get(self._method) == self._apply:  # not what somebody else has put there since
+            vars(self._optimizer).pop(self._method)
 
     def _apply(self, gradients: Any, *arguments: Any, **named: Any) -> Any:
         if self._method == "apply_gradients":

@@ -103,6 +103,7 @@ class NeuronPruneCallback(KernelCallback):
             raise InputError(f'ranking={ranking!r}: give "global" or "layer"')
         if criterion not in _CRITERIA and not callable(criterion):
             raise InputError(f"criterion={criterion!r}: give one of {', '.join(_CRITERIA)}, or a function")
+        self._tap: GradientTap | None = None
         super().__init__(ramp, include, exclude, targets)
         self._target, self._initial, self._of = share, first, of
         self._criterion, self._together = criterion, ranking == "global"
@@ -115,7 +116,9 @@ class NeuronPruneCallback(KernelCallback):
     def _reset(self) -> None:
         super()._reset()
         self._hold_masks = MaskHolder([])
-        self._tap: GradientTap | None = None
+        if self._tap is not None:
+            self._tap.close()
+        self._tap = None
 
     def _begin(self, manual: bool) -> None:
         super()._begin(manual)
@@ -153,7 +156,6 @@ class NeuronPruneCallback(KernelCallback):
                 together=self._together,
                 of=self._of,
                 score=score,
-                release=self._tap.close if self._tap else _nothing,
             )
         ]
         self._hold_masks = MaskHolder(self._held[0].masks)
@@ -233,7 +235,3 @@ class NeuronPruneCallback(KernelCallback):
             f"training ended at step {self._clock.step}, before the pruning schedule did: {100 * self.pruned:.1f} % of "
             "the neurons are pruned; fit(initial_epoch=…) goes on from here"
         )
-
-
-def _nothing() -> None:
-    """Nothing to release."""

@@ -1,6 +1,6 @@
 """The neurons of a model on their way to fewer: which are pruned, and the masks that hold their weights at zero."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ class PrunedNeurons:
         together: bool,
         of: str,
         score: Score,
-        release: Callable[[], None],
     ) -> None:
         """Attaches masks that keep everything.
 
@@ -51,14 +50,12 @@ class PrunedNeurons:
             together: whether neurons of all layers are ranked as one.
             of: the cost, see `xnn_tf.neuron_costs`.
             score: of neurons.
-            release: called when the masks are taken off.
 
         Raises:
             InputError: another NeuronPruneCallback prunes one of them, or the cost cannot be counted.
         """
         self._groups, self._shared, self._single = groups, list(shared), dict(single)
         self._target, self._initial, self._together, self._score = target, initial, together, score
-        self._release = release
         self.units = np.concatenate([group.units for group in (*shared, *single)])
         self._counts_neurons = of == "neurons"
         self._costs = NeuronCosts(groups, np.concatenate([g.units for g in shared]) if shared else self.units, of)
@@ -120,7 +117,6 @@ class PrunedNeurons:
         """Takes the masks off, and leaves the zeros."""
         for mask in self.masks:
             mask.detach()
-        self._release()
 
     def _at(self, position: float, target: float) -> float:
         initial = min(self._initial, target)

@@ -138,6 +138,19 @@ def test_taylor_prunes_what_the_loss_does_not_need(mlp, data, keras):
     model.fit(*data, verbose=0)
 
 
+def test_an_error_leaves_nothing_behind(keras, rng):
+    L = keras.layers
+    model = keras.Sequential(
+        [L.Input((None, None, 3)), L.Conv2D(4, 3, name="a"), L.GlobalAveragePooling2D(), L.Dense(2, name="out")]
+    )
+    model.compile("sgd", "mse")
+    callback = xnn_tf.NeuronPruneCallback(0.5, of="macs", criterion="taylor")
+    with pytest.raises(InputError, match=r'a has results of unknown size .* take of="weights"'):
+        model.fit(rng.normal(size=(2, 5, 5, 3)), np.zeros((2, 2)), verbose=0, callbacks=[callback])
+    assert "apply" not in vars(model.optimizer) and "apply_gradients" not in vars(model.optimizer)
+    assert model.get_layer("a").kernel.constraint is None
+
+
 def test_a_criterion_of_ones_own(mlp, data):
     model = mlp("sgd")
     callback = xnn_tf.NeuronPruneCallback(
