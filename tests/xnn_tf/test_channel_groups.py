@@ -5,6 +5,8 @@ import re
 import pytest
 
 from xnn_tf.channels import channel_groups
+from xnn_tf.channels.rules.registry import rule_for
+from xnn_tf.channels.rules.wrappers import Opaque
 
 
 def reasons(model):
@@ -58,3 +60,19 @@ def test_recurrent_layers_that_are_given_a_state_are_fixed(keras):
     model = keras.Model([inputs, state], L.Dense(2)(x))
     assert "given state" in str(reasons(model))
     assert not channel_groups(model).removable
+
+
+def test_subclassed_layers_are_understood_as_far_as_they_are_what_they_derive_from(keras):
+    class Named(keras.layers.Conv2D):
+        def __init__(self, filters, **arguments):
+            super().__init__(filters, 3, **arguments)
+
+    class Standardized(Named):
+        def convolution_op(self, inputs, kernel):
+            return super().convolution_op(inputs, kernel - kernel.mean())
+
+    L = keras.layers
+    x = L.Input((8, 8, 3))
+    y = L.Conv2D(2, 1, name="out")(Named(4, name="own")(L.Conv2D(4, 1, name="first")(x)))
+    assert [group.name for group in channel_groups(keras.Model(x, y)).removable] == ["first", "own"]
+    assert isinstance(rule_for(Standardized(4)), Opaque)

@@ -13,6 +13,8 @@ from schema.errors import InputError
 from xnn_tf.keras_compat import sublayers
 
 _KERAS_MODULES = ("keras.", "tf_keras.")
+_HARMLESS = {"__init__", "__module__", "__doc__", "get_config", "from_config", "get_build_config", "build_from_config"}
+"""What a subclass may replace without computing something else."""
 _views: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 """Of subclassed models and layers; made once, since each leaves nodes in the layers inside."""
 
@@ -72,10 +74,20 @@ def is_functional(layer: Any) -> bool:
 
 
 def calls_as_keras(layer: Any) -> bool:
-    """Whether what it computes is what the class of Keras computes that it derives from."""
-    call = getattr(type(layer), "call", None)
-    return getattr(call, "__module__", "").startswith(_KERAS_MODULES) or type(layer).__module__.startswith(
-        _KERAS_MODULES
+    """Whether what it computes is what the class of Keras computes that it derives from.
+
+    A layer that replaces any method of that class may do something else with its weights; a model may replace all but
+    `call`, such as `train_step`.
+    """
+    classes = type(layer).__mro__
+    base = next(cls for cls in classes if cls.__module__.startswith(_KERAS_MODULES))
+    if hasattr(layer, "train_step"):
+        return getattr(type(layer).call, "__module__", "").startswith(_KERAS_MODULES)
+    own = [vars(cls) for cls in classes[: classes.index(base)]]
+    return not any(
+        hasattr(base, name) and name not in _HARMLESS and (callable(value) or isinstance(value, property))
+        for members in own
+        for name, value in members.items()
     )
 
 
