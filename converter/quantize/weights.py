@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from converter.quantize.kernel_grid import integers_on_grid
+from converter.quantize.kernel_grid import TOLERANCE, integers_on_grid
 from converter.quantize.moments import Moments
 from converter.quantize.rounding import mean_error, round_compensated
 from converter.quantize.rules import INT8, INT16
@@ -66,8 +66,10 @@ def quantize_linear(
     step already, which are then kept.
     """
     assert weights.constant is not None
-    channels = on_grid(weights.value, axis) if trained else None
-    channels = channels or clustered(weights.constant, axis) or per_channel(weights.value, axis, moments)
+    channels = clustered(weights.constant, axis)
+    if trained and (channels is None or not _equals(channels, weights.value, axis)):
+        channels = on_grid(weights.value, axis) or channels
+    channels = channels or per_channel(weights.value, axis, moments)
     # A channel without weights is its bias: any scale serves that leaves the bias a few more bits than the output has.
     channels.scale[~channels.base.any(axis=_others(axis, channels.base.ndim))] = output_scale / input_scale / 256
     real_bias = None if bias is None else bias.value.astype(np.float64)
@@ -114,6 +116,12 @@ def on_grid(real: np.ndarray, axis: int) -> Channels | None:
         return None
     base, step = found
     return Channels(base, np.where(step > 0, step, 1.0), np.ones(step.size, np.int8), None)
+
+
+def _equals(channels: Channels, real: np.ndarray, axis: int) -> bool:
+    """Whether these integers are the weights, and not only near to them."""
+    step = _along(channels.scale * channels.sign, axis, real.ndim)
+    return bool((np.abs(real / step - channels.base) < TOLERANCE).all())
 
 
 def _raise_scales(channels: Channels, real: np.ndarray, axis: int, needed: np.ndarray) -> None:

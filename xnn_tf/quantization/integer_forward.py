@@ -8,10 +8,10 @@ from schema.errors import InputError
 
 
 def integer_forward(model: Any) -> Any:
-    """The model as its file computes it now, a `runtime.Model`: a function of arrays, with `predict(x, batch_size)`.
+    """The model as its file computes it now, a `runtime.Model`: a function of arrays, with `predict(x, batch_size=…)`.
 
         forward = xnn_tf.integer_forward(qat)
-        accuracy = (forward.predict(x, 256).argmax(1) == y).mean()
+        accuracy = (forward.predict(x, batch_size=256).argmax(1) == y).mean()
 
     The model is converted in memory, and the engine runs it: whatever the converter decides and the kernels round is in
     the result, which a second implementation in TensorFlow could only imitate. Call it again after more training.

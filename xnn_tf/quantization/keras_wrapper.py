@@ -55,7 +55,7 @@ class QuantizeWrapper(WrapperBehaviour, keras.layers.Layer):
         )
 
     def add_steps(self, name: str, shape: list[int]) -> Any:
-        return self.add_weight(shape=shape, initializer="ones", trainable=True, autocast=False, name=name)
+        return self.add_weight(shape=shape, initializer="zeros", trainable=True, autocast=False, name=name)
 
     def add_counter(self, name: str) -> Any:
         return self.add_weight(shape=(), initializer="zeros", dtype="int32", trainable=False, name=name)

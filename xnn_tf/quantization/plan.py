@@ -4,12 +4,16 @@ converter fuses them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from schema.errors import InputError
+from xnn_tf.kernels import find_kernels
 from xnn_tf.quantization.settings import QuantizationRecipe, Settings
 from xnn_tf.quantization.sources import moves_only
 from xnn_tf.quantization.strategies import strategy_for
@@ -22,6 +26,9 @@ NORMALIZED = frozenset(
     SeparableConv2D""".split()
 )
 ACTIVATED = NORMALIZED | frozenset("BatchNormalization Add Subtract Multiply".split())
+
+CLUSTERS = 65
+"""Up to so many different values are clusters: some dozens, and zero."""
 
 
 @dataclass(eq=False)
@@ -129,6 +136,8 @@ class _Choice:
         if any(_names(call, pattern) for pattern in self._exclude):
             return None
         settings = self._settings(call)
+        if settings.weight_steps == "largest" and _is_clustered(layer):
+            settings = dataclasses.replace(settings, weight_steps="tensor")
         for cls, make in self._recipe.strategies.items():
             if isinstance(layer, cls):
                 return make(layer, settings)
@@ -139,6 +148,15 @@ class _Choice:
             if _names(call, pattern):
                 return self._recipe.settings_with(changes)
         return self._recipe.settings()
+
+
+def _is_clustered(layer: Any) -> bool:
+    """Whether a kernel of the layer has few different values, which one step keeps and several would multiply."""
+    for kernel in find_kernels(layer):
+        values = kernel.variable.numpy()
+        if values.size >= 4 * CLUSTERS and np.unique(values).size <= CLUSTERS:
+            return True
+    return False
 
 
 def _names(call: Call, pattern: str) -> bool:

@@ -46,7 +46,7 @@ def quantize_aware(
     for layer in model._flatten_layers():
         if hasattr(layer, "output_source"):
             raise InputError(f"model '{model.name}' is quantize-aware already: layer '{layer.name}'")
-        if layer.compute_dtype not in (None, "float32"):
+        if layer.compute_dtype in ("float16", "bfloat16", "float64"):
             raise UnsupportedError(
                 f"layer '{layer.name}' computes in {layer.compute_dtype}: quantize-aware training needs float32; set "
                 "the dtype policy back before the model is built"

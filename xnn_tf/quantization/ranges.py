@@ -45,7 +45,10 @@ def scale_of(source: Range) -> tuple[Any, Any]:
 
 
 class FixedRange:
-    """The range that an op's specification gives its output, whatever the data."""
+    """The range that an op's specification gives its output, whatever the data.
+
+    Nothing is rounded while training: a loss cannot take the logarithm of a probability that was rounded to 0.
+    """
 
     def __init__(self, low: float, high: float, bits: int):
         self.bits = bits
@@ -57,7 +60,7 @@ class FixedRange:
         return tf.constant(self._ends[0], tf.float32), tf.constant(self._ends[1], tf.float32)
 
     def __call__(self, x: Any, training: bool) -> Any:
-        return fake_quantize(x, *self.ends(), self.bits)
+        return x if training else fake_quantize(x, *self.ends(), self.bits)
 
 
 class TableRange:

@@ -12,7 +12,7 @@ from schema.errors import InputError
 WEIGHT_BITS = (8, 4)
 ACTIVATION_BITS = (8, 16)
 RANGES = ("moving", "learned")
-WEIGHT_STEPS = ("largest", "learned")
+WEIGHT_STEPS = ("largest", "learned", "tensor")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Settings:
         activations: bits of activations: 8 (one scale and zero point for each tensor), or 16 (symmetric).
         ranges: where the ranges of activations come from: "moving" averages of the smallest and largest number of each
             batch, or "learned" by gradient, from the first batch's on.
-        weight_steps: "largest" (each channel's largest weight is the largest integer) or "learned" by gradient.
+        weight_steps: "largest" (each channel's largest weight is the largest integer), "learned" by gradient, or
+            "tensor" (one step for the whole kernel: a clustered one keeps its few values, and quantize_aware chooses
+            this for those by itself).
         momentum: of moving averages.
         freeze_batch_norm: after how many training steps BatchNorms use their moving averages in training too, so that
             it computes what the converted file will; None for never.

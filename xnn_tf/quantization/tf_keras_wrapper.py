@@ -58,7 +58,7 @@ class QuantizeWrapper(WrapperBehaviour, tf_keras.layers.Layer):
         )
 
     def add_steps(self, name: str, shape: list[int]) -> Any:
-        return self.add_weight(name, shape=shape, initializer="ones", trainable=True, experimental_autocast=False)
+        return self.add_weight(name, shape=shape, initializer="zeros", trainable=True, experimental_autocast=False)
 
     def add_counter(self, name: str) -> Any:
         return self.add_weight(

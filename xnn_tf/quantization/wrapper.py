@@ -25,7 +25,7 @@ class State:
     def __init__(self) -> None:
         self.sources: list[Any] | None = None  # where inputs were rounded, by input; found when the graph is made
         self.own: list[Any] = []  # ranges of inputs that nothing rounded before
-        self.steps: dict[int, Any] = {}  # learned steps of weights, by id of the variable
+        self.steps: dict[int, Any] = {}  # logarithms of learned steps, by id of the weight: updates are then relative
         self.axes: dict[int, tuple[int, ...]] = {}  # axes of a weight that one step is for
 
 
@@ -69,7 +69,8 @@ class WrapperBehaviour:
         strategy, state = self._strategy, self._state
         for kernel in find_kernels(self.layer):
             layout = kernel.layout
-            axes = tuple(a for a in range(len(layout.shape)) if a not in layout.outputs)
+            whole = strategy.settings.weight_steps == "tensor"
+            axes = tuple(a for a in range(len(layout.shape)) if whole or a not in layout.outputs)
             state.axes[id(kernel.variable)] = axes
             if strategy.settings.weight_steps == "learned" and strategy.rounds_weights:
                 name = f"{kernel.name.replace('/', '_')}_steps"
@@ -87,11 +88,14 @@ class WrapperBehaviour:
 
     def start_steps(self) -> None:
         """Set learned steps to what the weights need now; called once the weights have their values."""
+        import tensorflow as tf
+
         from xnn_tf.quantization.fake_quantize import steps_of
 
         variables = {id(v): v for v in self.layer.weights}
         for key, steps in self._state.steps.items():
-            steps.assign(steps_of(variables[key], self._state.axes[key], self._strategy.settings.weights))
+            found = steps_of(variables[key], self._state.axes[key], self._strategy.settings.weights)
+            steps.assign(tf.math.log(found))
 
     # ---- call ----
 
@@ -126,7 +130,7 @@ class WrapperBehaviour:
         bits = self._strategy.settings.weights
         learned = self._state.steps.get(id(variable))
         if learned is not None:
-            steps = tf.maximum(tf.convert_to_tensor(learned), 1e-9)
+            steps = tf.exp(tf.convert_to_tensor(learned))
             return round_by_learned_steps(variable, steps, bits), tf.stop_gradient(steps)
         value = tf.convert_to_tensor(variable)
         steps = steps_of(value, self._state.axes.get(id(variable), ()), bits)

@@ -51,7 +51,7 @@ class LinearStrategy(Strategy):
         layer = wrapper.layer
         variable = kernel_of(layer)
         kernel, steps = wrapper.quantized(variable)
-        of_channel = channels(variable, layer, steps)
+        of_channel = channels(layer, steps)
         step = None if sources[0] is None else scale_of(sources[0])[0] * of_channel
 
         def linear(bias: Any) -> Any:
@@ -88,8 +88,8 @@ def kernel_of(layer: Any) -> Any:
     return kernel.variable
 
 
-def channels(variable: Any, layer: Any, steps: Any) -> Any:
-    """Steps of a kernel as they broadcast against the layer's result: (channels,), of an EinsumDense its last axes."""
+def channels(layer: Any, steps: Any) -> Any:
+    """Steps of a kernel as they broadcast against the result: (channels,), or the last axes of an EinsumDense."""
     (kernel,) = find_kernels(layer)
-    sizes = [int(variable.shape[axis]) for axis in kernel.layout.outputs]
+    sizes = [int(steps.shape[axis]) for axis in kernel.layout.outputs]
     return tf.reshape(steps, sizes if type(layer).__name__ == "EinsumDense" else [-1])
