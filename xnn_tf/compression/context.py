@@ -57,6 +57,7 @@ class Context:
     distill: tuple[float, float] | None = None
     strategy: Any = None
     calibration_samples: int = 512
+    _mean: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     def scope(self) -> AbstractContextManager:
         """Of the strategy, for models that are to be trained."""
@@ -129,12 +130,21 @@ class Context:
             return seconds
         import tensorflow as tf
 
-        @tf.function
-        def mean() -> Any:
-            each = self.strategy.run(lambda: tf.constant(seconds, tf.float32))
-            return self.strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
+        if self._mean is None:
+            self._mean = _mean_over_workers(self.strategy)
+        return float(self._mean(tf.constant(seconds, tf.float32)))
 
-        return float(mean())
+
+def _mean_over_workers(strategy: Any) -> Callable[[Any], Any]:
+    """A function of each worker's number, which all of them call."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def mean(number: Any) -> Any:
+        each = strategy.run(lambda mine: mine, args=(number,))
+        return strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
+
+    return mean
 
 
 def exactly(names: Sequence[str]) -> list[str]:

@@ -47,7 +47,7 @@ for now, then in zip(result.model.get_weights(), alone.model.get_weights()):
 """
 
 WORKER = """
-result = compress(tf.distribute.MultiWorkerMirroredStrategy(), sys.argv[1], budget_minutes=10.0)
+result = compress(tf.distribute.MultiWorkerMirroredStrategy(), sys.argv[1], budget_minutes=1000.0)
 assert result.met, result
 result.save(os.path.join(sys.argv[1], "worker-" + os.environ["INDEX"] + ".xnn"))
 """

@@ -77,7 +77,7 @@ def ledger(xnn: bytes) -> Ledger:
                         layer.bytes[kind] += size
     for graph_read in schema.read(xnn).graphs:
         _count_values(graph_read, layers)
-    found = tuple(layer for layer in layers.values() if layer.total or layer.weights)
+    found = tuple(layer for layer in layers.values() if layer.total)
     return Ledger(found, len(xnn) - sum(layer.total for layer in found), len(xnn))
 
 

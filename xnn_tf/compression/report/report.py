@@ -66,7 +66,10 @@ def make_report(run: Run, goal: Goal, best: Candidate, model: Any, xnn: bytes) -
     assert base_step is not None
     x = context.validation.first()[0]
     book = ledger(xnn)
-    before, after = weights_by_layer(context.base), weights_by_layer(model)
+    before = weights_by_layer(context.base)
+    after: dict[str, list[np.ndarray]] = {}
+    for path, arrays in weights_by_layer(model).items():  # quantize-aware layers have wrappers around them
+        after.setdefault(layer_of(path, list(before)) or path, []).extend(arrays)
     latency = {"base_ms": latency_ms(run.state.xnn(base_step), x), "ms": latency_ms(xnn, x), "threads": 1, "batch": 1}
     return Report(
         {
