@@ -13,6 +13,7 @@ from xnn_tf.neuron_prune_callback import NeuronPruneCallback
 from xnn_tf.prune_callback import PruneCallback
 from xnn_tf.quantization import QuantizationRecipe, QuantizeWrapper, integer_forward, quantize_aware
 from xnn_tf.rate_callback import RateCallback
+from xnn_tf.sensitivity import Sensitivity, SensitivityCurve, sensitivity
 from xnn_tf.shrink import shrink
 from xnn_tf.sparsity_table import SparsityRow, SparsityTable, sparsity
 
@@ -42,12 +43,15 @@ __all__ = [
     "RateCallback",
     "Recipe",
     "Search",
+    "Sensitivity",
+    "SensitivityCurve",
     "SparsityRow",
     "SparsityTable",
     "channel_groups",
     "compress",
     "integer_forward",
     "quantize_aware",
+    "sensitivity",
     "shrink",
     "sparsity",
 ]

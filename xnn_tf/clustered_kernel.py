@@ -73,7 +73,7 @@ class ClusteredKernel:
         self._mask.set_zeros(zeros & ~zeros.all())
         self.projection.restart()
         kept = MOST_KEPT if self.clusters is None else self.clusters
-        if distinct(weights) <= min(kept, max(1, np.count_nonzero(weights) // 2)) and not zeros.all():
+        if distinct(weights) <= min(kept, max(1, int(np.count_nonzero(weights)) // 2)) and not zeros.all():
             self._share(weights, kept)
             if self.clusters is None:
                 self._fix()

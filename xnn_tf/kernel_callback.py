@@ -170,6 +170,10 @@ class KernelCallback(Callback):
             self._hold()
         self._ran = True
 
+    def before_execution(self, iterator: Any) -> Any:
+        """Called before each call of the train function, with the iterator that it takes its batches from."""
+        return iterator
+
     def after_execution(self, logs: Any) -> Any:
         """Moves on after each call of the train function, and adds to its logs."""
         self._clock.advance(self._steps_per_execution)

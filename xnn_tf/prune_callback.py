@@ -6,16 +6,19 @@ from typing import Any
 
 from schema.errors import InputError
 from xnn_tf import train_function
-from xnn_tf.kernel_callback import KernelCallback
+from xnn_tf.batch_peek import BatchPeek
+from xnn_tf.kernel_callback import HeldKernel, KernelCallback
 from xnn_tf.kernels import Kernel
-from xnn_tf.layer_patterns import Patterns, first_match
+from xnn_tf.layer_patterns import Patterns, first_match, matches
 from xnn_tf.pruned_kernel import PrunedKernel
 from xnn_tf.pruning_pattern import pruning_pattern
 from xnn_tf.pruning_schedule import Point, TfmotSchedule, pruning_schedule
 from xnn_tf.pruning_targets import layer_targets, target_share
+from xnn_tf.sensitivity import SAMPLES, Batch, Sensitivity, batches_of, measure
 from xnn_tf.weight_mask import MaskHolder, WeightMask
 
 _DEFAULT_TARGET = 0.5
+_MOST = 0.999  # zeros of a kernel that may be there before its target is measured
 
 
 class PruneCallback(KernelCallback):
@@ -66,6 +69,8 @@ class PruneCallback(KernelCallback):
         exclude: Patterns | None = None,
         per_layer: Mapping[str, float | None] | None = None,
         pattern: str | Sequence[int] = "element",
+        sensitivity: Sensitivity | str | None = None,
+        sensitivity_data: Any = None,
     ) -> None:
         """Sets what to prune, how far and when.
 
@@ -89,6 +94,11 @@ class PruneCallback(KernelCallback):
             pattern: "element"; a block (outputs, inputs) such as (4, 4) or (1, 4), laid over the matrix of outputs and
                 inputs at each spatial tap, cut short at the ends, zero as a whole, and counted in blocks; or "2:4": two
                 zeros in each four consecutive inputs of an output, at target 0.5.
+            sensitivity: "auto" shares `target_sparsity` out among the layers, so that those which mind little are
+                pruned most: what it costs to prune each is measured when pruning begins, on a trained model. Or what
+                `xnn_tf.sensitivity` has measured. Layers that `per_layer` names keep their own targets.
+            sensitivity_data: (x, y), or batches, to measure on (validation data); None takes the first batches of the
+                training, which they are not lost to. Needed in custom training loops and under `tf.distribute`.
 
         Raises:
             InputError: an argument is of no use; the message names it.
@@ -111,6 +121,8 @@ class PruneCallback(KernelCallback):
         if target is not None and initial > target:
             raise InputError(f"initial_sparsity={initial} is above target_sparsity={target}")
         self._target, self._initial = target, initial
+        self._check_sensitivity(sensitivity, sensitivity_data, pattern)
+        self._sensitivity, self._data = sensitivity, sensitivity_data
         shares = {"target_sparsity": target} | {f"per_layer[{k!r}]": v for k, v in targets.items()}
         for argument, share in shares.items():
             if share:
@@ -123,12 +135,35 @@ class PruneCallback(KernelCallback):
         masks = [held.mask for callback in callbacks or [self] for held in callback._held]
         return sum(mask.zeros for mask in masks) / max(1, sum(mask.size for mask in masks))
 
+    def before_execution(self, iterator: Any) -> Any:
+        """Measures the sensitivities before the first batch that is trained with masks, which is trained on too."""
+        if self._allotted is None and self._schedule.position(self._clock) is not None:
+            self._peeks.append(BatchPeek(self._steps_per_execution))
+            self._allot(list(batches_of(self._peeks[-1].take(iterator, SAMPLES))))
+            self._move()
+        return self._peeks[-1].replay(iterator) if self._peeks else iterator
+
+    @staticmethod
+    def _check_sensitivity(sensitivity: Any, data: Any, pattern: Any) -> None:
+        if not (sensitivity is None or sensitivity == "auto" or isinstance(sensitivity, Sensitivity)):
+            raise InputError(f'sensitivity={sensitivity!r}: give "auto", or what xnn_tf.sensitivity() has measured')
+        if sensitivity is not None and pattern == "2:4":
+            raise InputError('sensitivity is of no use for pattern="2:4", where the target is 0.5 everywhere')
+        if data is not None and sensitivity != "auto":
+            raise InputError('sensitivity_data is for sensitivity="auto"')
+
     def _reset(self) -> None:
         super()._reset()
         self._hold_masks = MaskHolder([])
+        self._peeks: list[BatchPeek] = []
+        self._allotted: dict[str, float] | None = {}
+        """Targets by kernel name; None until they are measured."""
 
     def _begin(self, manual: bool) -> None:
         super()._begin(manual)
+        if self._allotted is None and self._data is None and not self._observes:
+            self.release()
+            raise InputError('sensitivity="auto" needs sensitivity_data=(x, y) in a custom training loop')
         last, total = self._schedule.last_step(self._clock), self._clock.total
         if last is not None and total is not None and last > total and self._target is not None:
             self._warned = True
@@ -138,8 +173,38 @@ class PruneCallback(KernelCallback):
                 stacklevel=2,
             )
 
+    def _attach(self) -> list[HeldKernel]:
+        if isinstance(self._sensitivity, Sensitivity):
+            self._allotted = self._sensitivity.targets(self._target or 0.0)
+        elif self._sensitivity is not None and self._target is not None:
+            self._allotted = None
+        return super()._attach()
+
+    def _is_allotted(self, kernel: Kernel) -> bool:
+        return self._sensitivity is not None and not any(matches(kernel, pattern) for pattern in self._per_layer)
+
+    def _allot(self, batches: list[Batch]) -> None:
+        """Measures the kernels that have no target of their own, and gives them theirs."""
+        held = [each for each in self._held if self._is_allotted(each.kernel)]
+        self._allotted = {}
+        if held:
+            found = measure(self.model, [each.kernel for each in held], batches, pattern=self._pattern)
+            self._allotted = found.targets(self._target or 0.0)
+        for each in held:
+            each.target = self._allotted[each.kernel.name]
+
+    def _move(self) -> bool:
+        if self._allotted is None:
+            if self._data is None or self._schedule.position(self._clock) is None:
+                return False
+            pair = isinstance(self._data, tuple) and len(self._data) == 2
+            self._allot(list(batches_of(*self._data) if pair else batches_of(self._data)))
+        return super()._move()
+
     def _attach_to(self, kernel: Kernel) -> PrunedKernel | None:
         target = first_match(kernel, self._per_layer, self._target)
+        if self._is_allotted(kernel):
+            target = _MOST if self._allotted is None else self._allotted.get(kernel.name, target)
         if target == 0:
             return None
         if target is not None:

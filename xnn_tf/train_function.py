@@ -7,7 +7,7 @@ that come earlier in the list miss it.
 
 import itertools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 _moments = itertools.count()
 
@@ -22,6 +22,14 @@ class Observer(Protocol):
 
     def release(self) -> None:
         """Undoes all that it did to the model, weights aside."""
+
+
+@runtime_checkable
+class BatchObserver(Protocol):
+    """An observer that is told of the batches too."""
+
+    def before_execution(self, iterator: Any) -> Any:
+        """Called before each execution with the iterator of its batches; returns it, or another one of its type."""
 
 
 def moment() -> int:
@@ -79,6 +87,9 @@ def release_abandoned(model: Any, before: int) -> None:
 
 def _observed(function: Callable[[Any], Any], everyone: list[Observer]) -> Callable[[Any], Any]:
     def train_function(iterator: Any) -> Any:
+        for observer in tuple(everyone):
+            if isinstance(observer, BatchObserver):
+                iterator = observer.before_execution(iterator)
         logs = function(iterator)
         for observer in tuple(everyone):
             logs = observer.after_execution(logs)
