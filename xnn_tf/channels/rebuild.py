@@ -47,8 +47,26 @@ class Rebuilder:
             return keras.Sequential([self._input(input_layer_of(tensor)), *layers], name=graph.name)
         nest = keras.tree if hasattr(keras, "tree") else sys.modules["tensorflow"].nest
         inputs = nest.map_structure(lambda tensor: self._input(input_layer_of(tensor)).output, graph.input)
+        if keras.__name__ == "tf_keras" and any(map(self._becomes_functional, graph.layers)):
+            return keras.Model(inputs, self._replayed(graph, nest.flatten(inputs), nest), name=graph.name)
         with _uncompiled(graph):
             return keras.models.clone_model(graph, inputs, clone_function=self._layer)
+
+    def _becomes_functional(self, layer: Any) -> bool:
+        """Whether a subclassed layer comes back as a model: `clone_model` of tf_keras would wait for ever for its node,
+        which models count from 1 and layers from 0."""
+        return id(layer) not in self._at and not is_functional(layer) and any(True for _ in sublayers(layer))
+
+    def _replayed(self, graph: Any, inputs: list[Any], nest: Any) -> Any:
+        """What the new layers give for new inputs, called as a graph of tf_keras calls the old ones."""
+        known = {str(id(old)): _Given(new) for old, new in zip(graph.inputs, inputs, strict=True)}
+        for depth in sorted(graph._nodes_by_depth, reverse=True):
+            for node in graph._nodes_by_depth[depth]:
+                if not node.is_input:
+                    arguments, named = node.map_arguments(known)
+                    results = nest.flatten(self._layer(node.layer)(*arguments, **named))
+                    known.update((key, _Given(new)) for key, new in zip(node.flat_output_ids, results, strict=True))
+        return nest.map_structure(lambda tensor: known[str(id(tensor))].pop(), graph._nested_outputs)
 
     def _input(self, layer: Any) -> Any:
         """An input layer for the channels that stay. `clone_model` of Keras 3 would give it another name."""
@@ -116,6 +134,16 @@ def _unbuilt(config: Any) -> Any:
     if isinstance(config, dict):
         return {key: _unbuilt(value) for key, value in config.items() if key != "build_config"}
     return config
+
+
+class _Given:
+    """A tensor that a node of tf_keras takes from its list as often as it likes."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def pop(self) -> Any:
+        return self._tensor
 
 
 def _bias_of(layer: Any) -> Any:
