@@ -28,6 +28,11 @@ VARIANTS: dict[str, Callbacks] = {
 }
 
 
+PREPARED: dict[str, Callable[[Any], Any]] = {"quantize_aware": xnn_tf.quantize_aware}
+"""Variants whose model is made of the bare one."""
+VARIANTS.update(dict.fromkeys(PREPARED, list))
+
+
 def dense(keras: Any) -> Any:
     return keras.Sequential(
         [
@@ -74,9 +79,11 @@ NETS = {"dense": dense, "lenet5": lenet5, "resnet": resnet}
 class Trained:
     """One variant in training: `step` runs a batch as `fit` does, and returns the seconds that it took."""
 
-    def __init__(self, keras: Any, net: str, callbacks: Callbacks, steps: int, batch: int) -> None:
+    def __init__(self, keras: Any, net: str, variant: str, steps: int, batch: int) -> None:
         keras.utils.set_random_seed(0)
         self.model = NETS[net](keras)
+        if variant in PREPARED:
+            self.model = PREPARED[variant](self.model)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self.model.compile(keras.optimizers.Adam(1e-3), loss, metrics=["accuracy"])
         self.model.make_train_function()
@@ -85,7 +92,7 @@ class Trained:
         y = random.integers(0, 10, 8 * batch)
         self._batches = iter(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(batch).prefetch(2))
         self._number = 0
-        self._callbacks = keras.callbacks.CallbackList(callbacks(), model=self.model, epochs=1, steps=steps)
+        self._callbacks = keras.callbacks.CallbackList(VARIANTS[variant](), model=self.model, epochs=1, steps=steps)
         self._callbacks.on_train_begin()
         self._callbacks.on_epoch_begin(0)
 
@@ -101,7 +108,7 @@ class Trained:
 
 def measure(keras: Any, net: str, steps: int, batch: int, chosen: list[str]) -> dict[str, np.ndarray]:
     """Seconds of each step, by variant."""
-    trained = {name: Trained(keras, net, VARIANTS[name], steps + WARM_UP, batch) for name in chosen}
+    trained = {name: Trained(keras, net, name, steps + WARM_UP, batch) for name in chosen}
     seconds: dict[str, list[float]] = {name: [] for name in trained}
     for turn in range(steps + WARM_UP):
         for name, variant in trained.items():
