@@ -59,13 +59,12 @@ def load(path: Path, custom_objects: CustomObjects | None = None) -> Any:
 
 
 def _load(keras: Any, path: Path, custom_objects: CustomObjects | None) -> Any:
+    if OWN_LAYERS in _config(path):
+        importlib.import_module(f"xnn_tf.quantization.{keras.__name__}_wrapper")
     load_model = partial(keras.models.load_model, path, custom_objects=dict(custom_objects or {}), compile=False)
     try:
         return load_model()
     except (TypeError, ValueError) as error:
-        if OWN_LAYERS in str(error):
-            importlib.import_module(f"xnn_tf.quantization.{keras.__name__}_wrapper")
-            return load_model()
         if not any(wrapper in str(error) for wrapper in TFMOT_WRAPPERS):
             raise
     import tensorflow_model_optimization as tfmot
@@ -101,6 +100,18 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = loaded
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def _config(path: Path) -> str:
+    """The layers of a file, as JSON."""
+    import h5py
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return archive.read("config.json").decode(errors="replace")
+    with h5py.File(path, "r") as file:
+        config = file.attrs["model_config"]
+    return config.decode(errors="replace") if isinstance(config, bytes) else str(config)
 
 
 def _hdf5_version(path: Path) -> str:
