@@ -44,7 +44,7 @@ schema: venv ## Regenerate the flatbuffer reader from schema/xnn.fbs
 
 .PHONY: notebooks
 notebooks: venv ## Regenerate the notebooks in colab/ from their scripts
-	$(BIN)/python colab/notebook.py colab/quickstart.py
+	$(BIN)/python colab/notebook.py colab/quickstart.py colab/compress.py
 
 .PHONY: venv
 venv: $(INSTALLED) ## Make .venv and install xnn with what its tests need

@@ -33,24 +33,31 @@ def test_check_reports_a_stale_notebook_and_leaves_it(tmp_path, capsys):
     assert made.read_text() == before
 
 
-@pytest.mark.parametrize("name", ["quickstart"])
+@pytest.mark.parametrize("name", ["quickstart", "compress"])
 def test_committed_notebook_matches_its_script(repository, name):
     assert main(["--check", str(repository / "colab" / f"{name}.py")]) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart"])
-def test_notebook_runs_from_top_to_bottom(repository, tmp_path, monkeypatch, name):
+@pytest.fixture
+def run(repository, tmp_path, monkeypatch):
+    """Runs a page, with little training, and returns what it printed and its outputs."""
     pytest.importorskip("tensorflow")
     pytest.importorskip("mlxtend")
     monkeypatch.setenv("XNN_QUICK", "1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    page = nbformat.read(repository / "colab" / f"{name}.ipynb", as_version=4)
 
-    nbclient.NotebookClient(page, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    def execute(name):
+        page = nbformat.read(repository / "colab" / f"{name}.ipynb", as_version=4)
+        nbclient.NotebookClient(page, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        outputs = [output for cell in page.cells for output in cell.get("outputs", [])]
+        return "".join(o.get("text", "") or o.get("data", {}).get("text/plain", "") for o in outputs), outputs
 
-    outputs = [output for cell in page.cells for output in cell.get("outputs", [])]
-    printed = "".join(output.get("text", "") or output.get("data", {}).get("text/plain", "") for output in outputs)
+    return execute
+
+
+@pytest.mark.slow
+def test_quickstart_runs_from_top_to_bottom(run):
+    printed, outputs = run("quickstart")
     accuracies = [float(number) for number in re.findall(r"(\d+\.\d+)%", printed)]
     keras, xnn_float, xnn_int8 = accuracies[-3:]
     assert keras > 85
@@ -59,3 +66,15 @@ def test_notebook_runs_from_top_to_bottom(repository, tmp_path, monkeypatch, nam
     ratios = [float(number) for number in re.findall(r"(\d+\.\d) x", printed)]
     assert ratios[-1] > 5
     assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@pytest.mark.slow
+def test_compress_runs_from_top_to_bottom(run, tmp_path):
+    printed, outputs = run("compress")
+    keras, *files = [float(number) for number in re.findall(r"(\d+\.\d+)%", printed)][-4:]
+    assert keras > 80
+    assert all(accuracy > keras - 5 for accuracy in files)
+    int8, deep, xqueeze = [float(number) for number in re.findall(r"(\d+\.\d) x", printed)][-3:]
+    assert int8 > 3.9 and deep >= 1 and xqueeze >= 1  # three epochs need not reach what was asked for
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == 3
+    assert len(list(tmp_path.glob("out/compress/*/report.html"))) == 3
