@@ -35,8 +35,8 @@ def identity(reading: Reading) -> Result:
 
 
 EXACT = "xnn_exact"
-"""Name of nodes whose first input is the second as the engine's integers compute it, for quantize-aware models to predict
-what their file will: here the second is read, which the engine computes so by itself."""
+"""Name of nodes whose first input is the second as the engine's integers compute it, so that quantize-aware models
+predict what their file will: here the second is read, which the engine computes so by itself."""
 
 
 @reads("IdentityN", "Print", "PrintV2")
