@@ -17,8 +17,9 @@ import platform
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,17 @@ def accuracy(xnn: bytes, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.argmax(outputs, -1) == y))
 
 
+def recipe_for(net: Net, name: str) -> Any:
+    """The named recipe, training at the net's learning rate, with a second level where a file missed its size."""
+    from xnn_tf.compression.recipes import RECIPES
+
+    stages = [
+        replace(stage, learning_rate=net.learning_rate) if hasattr(stage, "learning_rate") else stage
+        for stage in RECIPES[name].stages
+    ]
+    return replace(RECIPES[name], stages=stages, levels=2)
+
+
 def run(net: Net, recipe: str, size: int, seed: int, epochs: int) -> Run:
     """Compresses the net's base model to a file of at most `size` bytes, and measures it."""
     import tensorflow as tf
@@ -79,7 +91,7 @@ def run(net: Net, recipe: str, size: int, seed: int, epochs: int) -> Run:
             augmented(net, train, BATCH, seed),
             validation,
             target_size=size,
-            recipe=recipe,
+            recipe=recipe_for(net, recipe),
             epochs=epochs,
             folder=folder,
             seed=seed,

@@ -28,8 +28,8 @@ keep to theirs; entropy coding, by this project's coder instead of Huffman's. Tr
 
 XQUEEZE = Recipe(
     "xqueeze",
-    stages=(MeasureSensitivity(), RateTune(levels=4)),
-    conversions=(Conversion("none"),),
+    stages=(MeasureSensitivity(), RateTune(levels=2)),
+    conversions=(Conversion("none", {"vector_bits": 8}),),
     distill=(2.0, 0.7),
     first_ratio=40.0,
 )

@@ -26,7 +26,7 @@ class RateTune(Stage):
 
     name: ClassVar[str] = "rate"
     share: float = 1.0
-    levels: int = 4
+    levels: int = 2
     conv_levels: int | None = None
     end: float = 0.5
     quantize_begin: float = 0.5
