@@ -39,14 +39,35 @@ def mean_rounded(mean: Any, count: int, scale_in: Any, scale_out: Any) -> Any:
     """The mean of `count` integers as the engine computes it (QuantizedMeanOrSum of tensorflow/lite/kernels/internal/
     reference/reduce.h): one multiplier for the quotient, and two roundings, of which the first keeps few bits.
     """
-    ratio = tf.cast(scale_in, tf.float64) / tf.cast(scale_out, tf.float64)
-    shift = tf.floor(tf.math.log(ratio) / tf.cast(tf.math.log(2.0), tf.float64)) + 1
-    shift = tf.where(ratio >= 2.0**shift, shift + 1, shift)
-    multiplier = tf.floor(ratio * 2.0 ** (31 - shift) + 0.5)
+    multiplier, shift = _multiplier(tf.cast(scale_in, tf.float64) / tf.cast(scale_out, tf.float64))
     more = tf.minimum(tf.constant(count.bit_length() - 1, tf.float64), 31 + shift)
     multiplier = tf.floor(multiplier * 2.0**more / count)
     total = tf.round(tf.cast(mean * count / scale_in, tf.float64))
-    high = tf.floor((total * 2.0 ** tf.maximum(shift - more, 0.0) * multiplier + 2.0**30) / 2.0**31)
-    low = high / 2.0 ** tf.maximum(more - shift, 0.0)
-    steps = tf.sign(low) * tf.floor(tf.abs(low) + 0.5)
-    return in_place_of(mean, tf.cast(steps, tf.float32) * scale_out)
+    return in_place_of(mean, _multiplied(total, multiplier, shift - more, scale_out))
+
+
+def leaky_rounded(result: Any, inputs: Any, slope: float, scale_in: Any, scale_out: Any) -> Any:
+    """LeakyReLU of integers as the engine computes it (tensorflow/lite/kernels/internal/reference/leaky_relu.h): a
+    multiplier for each side of zero, and two roundings, which together are off by up to 0.76 of a step.
+    """
+    ratio = tf.cast(scale_in, tf.float64) / tf.cast(scale_out, tf.float64)
+    steps = tf.round(tf.cast(inputs / scale_in, tf.float64))
+    above = _multiplied(steps, *_multiplier(ratio), scale_out)
+    below = _multiplied(steps, *_multiplier(ratio * slope), scale_out)
+    return in_place_of(result, tf.where(steps >= 0, above, below))
+
+
+def _multiplier(ratio: Any) -> tuple[Any, Any]:
+    """A number above 0 as multiplier * 2**(shift - 31), the multiplier a whole number of 31 bits; all float64."""
+    shift = tf.floor(tf.math.log(ratio) / tf.cast(tf.math.log(2.0), tf.float64)) + 1
+    shift = tf.where(ratio >= 2.0**shift, shift + 1, shift)
+    return tf.floor(ratio * 2.0 ** (31 - shift) + 0.5), shift
+
+
+def _multiplied(steps: Any, multiplier: Any, shift: Any, scale: Any) -> Any:
+    """steps * multiplier * 2**(shift - 31), rounded as MultiplyByQuantizedMultiplier does (tensorflow/lite/kernels/
+    internal/common.cc), times the scale of the result: float32.
+    """
+    high = tf.floor((steps * 2.0 ** tf.maximum(shift, 0.0) * multiplier + 2.0**30) / 2.0**31)
+    low = high / 2.0 ** tf.maximum(-shift, 0.0)
+    return tf.cast(tf.sign(low) * tf.floor(tf.abs(low) + 0.5), tf.float32) * scale

@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from xnn_tf.quantization.ranges import TableRange
+from xnn_tf.quantization.integers import leaky_rounded
+from xnn_tf.quantization.ranges import TableRange, scale_of
 from xnn_tf.quantization.strategies.functions import name_of_layer, range_of_function
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
@@ -28,10 +29,19 @@ class ActivationStrategy(Strategy):
         layer = wrapper.layer
         slopes = getattr(layer, "alpha", None) if type(layer).__name__ == "PReLU" else None
         if slopes is None:
-            return self.output(layer.call(inputs, **arguments), training)
+            y = layer.call(inputs, **arguments)
+            return self.output(y if training else self._as_integers(layer, y, inputs, sources[0]), training)
         rounded = TableRange(slopes, 8)(tf.convert_to_tensor(slopes), training)
         with wrapper.swapped([(slopes, rounded)]):
             return self.output(layer.call(inputs), training)
+
+    def _as_integers(self, layer: Any, y: Any, inputs: Any, source: Any) -> Any:
+        """What the engine rounds more than once; all else is rounded by the range of the output."""
+        slope = getattr(layer, "negative_slope", getattr(layer, "alpha", None))
+        ranges = source, self.ranges["output"]
+        if type(layer).__name__ != "LeakyReLU" or source is None or any(r.bits != 8 for r in ranges) or not slope > 0:
+            return y
+        return leaky_rounded(y, inputs, float(slope), *(scale_of(each)[0] for each in ranges))
 
 
 @register_strategy
