@@ -28,7 +28,7 @@ keep to theirs; entropy coding, by this project's coder instead of Huffman's. Tr
 
 XQUEEZE = Recipe(
     "xqueeze",
-    stages=(MeasureSensitivity(), RateTune(levels=2)),
+    stages=(MeasureSensitivity(), RateTune(levels=2, conv_levels=4, quantize_begin=0.4, quantize_end=0.7)),
     conversions=(Conversion("none", {"vector_bits": 8}),),
     distill=(2.0, 0.7),
     first_ratio=40.0,
