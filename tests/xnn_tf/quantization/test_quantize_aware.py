@@ -27,7 +27,7 @@ def test_accuracy_of_the_file_is_that_of_the_model(keras, rng, recipe):
     x, y = images(rng)
     model = trained(keras, convolutional(keras), x, y, recipe=recipe)
     dtype = "int16" if recipe.get("activations") == 16 else "int8"
-    # With int16, up to three steps of 1/32767 have been seen, two of which are there with 31 bits of each multiplier too.
+    # With int16, up to three steps of 1/32767 have been seen, two of them with 31 bits of each multiplier too.
     result = assert_file_agrees(model, x, *((0.9, 1) if dtype == "int8" else (0, 4)))
     assert set.union(*computes_in(result).values()) == {dtype}
     assert result.report.quantization.samples == 0
