@@ -16,6 +16,7 @@ import numpy as np
 
 from converter.passes.manager import Explanation
 from converter.quantize.layers import layer_name
+from converter.quantize.weight_only import AXES
 from converter.tables import table
 from schema.errors import LostStructureError
 from schema.graph import Constant, Graph, Tensor, all_nodes
@@ -25,6 +26,8 @@ SMALLEST = 16
 MOST_VALUES = 256
 WEIGHTS_PER_VALUE = 4
 """A kernel is clustered if it has no more distinct values, zero aside, and no fewer weights for each."""
+WEIGHTS = {**{op: tuple(operands) for op, operands in AXES.items()}, "BATCH_MATMUL": (0, 1)}
+"""Operands that are kernels, by op."""
 REMAKING = ("merge_linear", "merge_sum", "merge_parallel", "split_low_rank")
 """Passes that make other kernels out of those they find."""
 
@@ -55,13 +58,13 @@ class Preserved:
 
 
 def kernels(graph: Graph) -> list[Kernel]:
-    """The kernels of all layers: constant numbers along two axes or more. One that layers share is each one's."""
+    """The constant kernels of all layers. One that layers share is each one's."""
     known: dict[tuple[str, Constant], Kernel] = {}
     for node in all_nodes(graph):
-        for tensor in node.inputs:
+        for index in WEIGHTS.get(node.op, ()):
+            tensor = node.inputs[index] if index < len(node.inputs) else None
             if tensor is not None and tensor.constant is not None and _is_kernel(tensor):
-                key = (layer_name(node), tensor.constant)
-                known.setdefault(key, _kernel(layer_name(node), tensor.constant))
+                known.setdefault((layer_name(node), tensor.constant), _kernel(layer_name(node), tensor))
     return list(known.values())
 
 
@@ -131,16 +134,19 @@ def _is_kernel(tensor: Tensor) -> bool:
     values = np.asarray(tensor.constant.values)
     return (
         values.size >= SMALLEST
-        and values.dtype.kind in "fi"
+        and values.dtype.kind in "fiu"
         and sum(size > 1 for size in values.shape) >= 2
         and (tensor.dtype.kind == "f" or tensor.quantization is not None)
     )
 
 
-def _kernel(layer: str, constant: Constant) -> Kernel:
+def _kernel(layer: str, tensor: Tensor) -> Kernel:
+    constant = tensor.constant
     values = np.asarray(constant.values)
     if constant.channel_scale is not None and not np.all(constant.channel_scale):
         values = np.where(constant.dense(np.dtype(np.float32)) == 0, 0, values)
+    if tensor.quantization is not None and tensor.quantization.zero_point.any():
+        values = values.astype(np.int32) - tensor.quantization.broadcast(values.ndim)[1]
     ordered = np.sort(values, axis=None)
     distinct = int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1
     zeros = int(values.size - np.count_nonzero(values))

@@ -9,7 +9,8 @@ import schema
 from converter import convert, preservation
 from converter.passes.manager import Explanation
 from converter.preservation import Kernel, check, describe, expected, kernels
-from schema import LostStructureError
+from schema import Constant, Graph, LostStructureError, Node, Quantization, Tensor
+from schema.ops.attributes import FullyConnectedAttributes
 from tests.support.float_graphs import Builder, clustered
 
 PRUNED, CLUSTERED = Kernel("pruned", 1000, 800, 200), Kernel("clustered", 1000, 600, 16)
@@ -65,6 +66,23 @@ def test_kernels_are_what_has_two_axes_before_factors_per_channel(rng):
     assert kernel.values <= 6
 
 
+def test_zeros_of_integers_are_at_their_zero_point(rng):
+    """A uint8 kernel of an old .tflite file."""
+    integers = rng.integers(0, 256, (8, 40)).astype(np.uint8)
+    weights = Tensor("w", np.uint8, (8, 40), Quantization(0.1, 128), Constant(integers))
+    x, y = Tensor("x", np.uint8, (1, 40), Quantization(0.1, 0)), Tensor("y", np.uint8, (1, 8), Quantization(1, 0))
+    node = Node("FULLY_CONNECTED", [x, weights], [y], FullyConnectedAttributes(), "dense")
+    (kernel,) = kernels(Graph([node], [x], ["x"], [y], ["y"]))
+    assert kernel.zeros == np.sum(integers == 128)
+
+
+def test_what_is_no_kernel_may_change(rng):
+    build = Builder()
+    x = build.input("x", None, 40)
+    y = build.node("ADD", x, build.constant(np.zeros((4, 40))), name="add")
+    assert kernels(build.end(y)) == []
+
+
 @pytest.fixture(scope="module")
 def compressed():
     """A tf_keras net of pruned and clustered kernels with BatchNorms, as training leaves them, and data."""
@@ -87,7 +105,11 @@ def compressed():
             )
         elif layer.name.startswith(("conv", "head")):
             kernel = clustered(values[0], 9).value.copy()
-            kernel[rng.random(kernel.shape) < 0.7] = 0
+            zeros = rng.random(kernel.shape) < 0.7
+            into, out = np.arange(kernel.shape[-2]), np.arange(kernel.shape[-1])
+            zeros[..., into, into % len(out)] = False  # no channel is dead: those would be removed
+            zeros[..., out % len(into), out] = False
+            kernel[zeros] = 0
             layer.set_weights([kernel, *values[1:]])
     return model, rng.normal(size=(64, 12, 12, 3)).astype(np.float32)
 
