@@ -14,7 +14,7 @@ from tests.support.tflite_files import FileBuilder
 
 
 def dense_net(units=(16, 16, 4)) -> bytes:
-    """A float `.tflite`: dense layers with ReLU between; the second makes one unit a thousand times larger than others."""
+    """A float `.tflite`: dense layers with ReLU between; one unit of the second is a thousand times larger."""
     rng = np.random.default_rng(1)
     b = FileBuilder()
     y = x = b.tensor(np.float32, (1, 16), name="x", shapeSignature=np.array([-1, 16], np.int32))

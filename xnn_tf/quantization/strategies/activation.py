@@ -37,11 +37,11 @@ class ActivationStrategy(Strategy):
 
     def _as_integers(self, layer: Any, y: Any, inputs: Any, source: Any) -> Any:
         """What the engine rounds more than once; all else is rounded by the range of the output."""
-        slope = getattr(layer, "negative_slope", getattr(layer, "alpha", None))
         ranges = source, self.ranges["output"]
-        if type(layer).__name__ != "LeakyReLU" or source is None or any(r.bits != 8 for r in ranges) or not slope > 0:
+        if type(layer).__name__ != "LeakyReLU" or source is None or any(each.bits != 8 for each in ranges):
             return y
-        return leaky_rounded(y, inputs, float(slope), *(scale_of(each)[0] for each in ranges))
+        slope = float(layer.negative_slope if hasattr(layer, "negative_slope") else layer.alpha)  # Keras 3, tf_keras
+        return leaky_rounded(y, inputs, slope, *(scale_of(each)[0] for each in ranges)) if slope > 0 else y
 
 
 @register_strategy
