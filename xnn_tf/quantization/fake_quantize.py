@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from xnn_tf.quantization.observing import is_observing
+
 EXACT = "xnn_exact"
 """Name of nodes whose first input only tells how the second is computed; `converter.frontends` knows it."""
 SMALLEST = 1e-30  # steps below that are those of channels without weights
@@ -92,8 +94,11 @@ def round_bias(bias: Any, steps: Any) -> Any:
 
 def in_place_of(plain: Any, exact: Any) -> Any:
     """`exact`, which is `plain` computed as the engine's integers do, with the gradient of `plain`. The converter reads
-    `plain` there: its own nodes compute as the engine does.
+    `plain` there: its own nodes compute as the engine does. While ranges are observed it is `plain`: the integers may
+    be those of a range that this result is to give.
     """
+    if is_observing():
+        return plain
 
     @tf.custom_gradient
     def chosen(approximate: Any, integers: Any) -> Any:

@@ -34,8 +34,8 @@ def quantize_aware(
         InputError: no Keras model, one that is not built, a pattern that matches no layer.
         UnsupportedError: mixed precision, another backend, or a subclassed model that cannot be followed.
     """
+    from xnn_tf.quantization.observing import observing
     from xnn_tf.quantization.plan import plan
-    from xnn_tf.quantization.ranges import observing
     from xnn_tf.quantization.rebuild import Rebuild
     from xnn_tf.quantization.trace import trace
 

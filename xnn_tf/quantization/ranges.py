@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Protocol
 
 import tensorflow as tf
 
 from xnn_tf.quantization.fake_quantize import fake_quantize, scale_and_zero_point
+from xnn_tf.quantization.observing import is_observing
 from xnn_tf.quantization.settings import Settings
 
 LEARNED_RATE = 0.1  # learned ends of a range move slower than weights: every number of the tensor pulls at them
-
-_observing: ContextVar[bool] = ContextVar("ranges are being observed", default=False)
-
-
-@contextmanager
-def observing() -> Iterator[None]:
-    """Within this context, models that run eagerly outside of training widen their ranges to what they see."""
-    token = _observing.set(True)
-    try:
-        yield
-    finally:
-        _observing.reset(token)
 
 
 class Range(Protocol):
@@ -99,7 +85,7 @@ class TrainedRange:
     def __call__(self, x: Any, training: bool) -> Any:
         if training:
             self._follow(x)
-        elif _observing.get():
+        elif is_observing():
             self._widen(x)
         low, high = self.ends()
         if not self._learned:
