@@ -18,6 +18,9 @@ from converter.quantize.rules import INT8, INT16, RULES, TYPELESS, Scales
 from schema.graph import Graph, Node, Tensor
 from schema.quantization import Quantization
 
+MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SQUEEZE", "EXPAND_DIMS"})
+"""Ops whose result has the numbers of their first input, all of them: what rounds one rounds the other."""
+
 NOT_LEARNED = "no range was learned for {}: its layer is not quantize-aware"
 
 
@@ -59,7 +62,8 @@ def has_learned(graph: Graph) -> bool:
 
 def lift(graph: Graph) -> Learned:
     """Take the pairs out of the graph. A tensor that is rounded in several ways keeps the pairs of all but the first,
-    which then are nodes like others.
+    which then are nodes like others. What only moves such a tensor's numbers has its parameters: the passes move
+    reshapes behind the rounding, and a reshape of what a float layer made stays float.
     """
     parameters: dict[Tensor, tuple[np.dtype, Quantization]] = {}
     replaced: dict[Tensor, Tensor] = {}
@@ -75,6 +79,9 @@ def lift(graph: Graph) -> Learned:
         node.inputs = [replaced.get(tensor, tensor) for tensor in node.inputs]
     graph.nodes = [node for node in graph.nodes if node not in gone]
     graph.outputs = [replaced.get(tensor, tensor) for tensor in graph.outputs]
+    for node in graph.nodes:
+        if node.op in MOVING and node.inputs[0] in parameters:
+            parameters.setdefault(node.outputs[0], parameters[node.inputs[0]])
     return Learned(parameters)
 
 

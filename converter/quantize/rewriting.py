@@ -158,11 +158,18 @@ class _Rewrite:
             return own
         key = (tensor, dtype, _key(wanted))
         if key not in self._converted:
-            source = tensor if own is None else own
+            source = own or self._as_learned(tensor, dtype, wanted)
             target = Tensor(tensor.name, dtype, tensor.shape, wanted)
             self._result.nodes.append(Node("QUANTIZE", [source], [target], DTypeAttributes(dtype)))
             self._converted[key] = target
         return self._converted[key]
+
+    def _as_learned(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization) -> Tensor:
+        """A float tensor, rounded first as it was while training, where that is another rounding than the wanted."""
+        learned = self._scales.learned(tensor)
+        if learned is None or learned == (dtype, wanted):
+            return tensor
+        return self._as_integers(tensor, *learned)
 
     def _constant(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization | None) -> Tensor:
         """An operand that is constant, quantized as an activation: with the wanted parameters or those of its own

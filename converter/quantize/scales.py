@@ -116,6 +116,10 @@ class ActivationScales:
             return self._final[id(group)]
         return self._learned.of(tensor, dtype) or with_headroom(*self._ranges[tensor, dtype], dtype)
 
+    def learned(self, tensor: Tensor) -> tuple[np.dtype, Quantization] | None:
+        """How the tensor was rounded while training."""
+        return self._learned.parameters.get(tensor)
+
     def into(self, node: Node) -> Quantization | None:
         """What all data inputs of a node with shared scales must have, None for other nodes."""
         rule = self._placement.rules[node]
