@@ -28,8 +28,22 @@ class AttentionStrategy(Strategy):
         swaps = [(kernel.variable, self.quantized(wrapper, kernel.variable)) for kernel in find_kernels(layer)]
         if accepts(layer, "training"):
             arguments["training"] = training
+        arguments.update(_masks(layer, inputs, arguments.pop("mask", None)))
         with wrapper.swapped(swaps):
             return layer.call(*inputs, **arguments)
 
     def output_range(self, sources: list[Any]) -> None:
         return None
+
+
+def _masks(layer: Any, inputs: list[Any], masks: list[Any] | None) -> dict[str, Any]:
+    """Masks of query, value and key where the layer looks for them: at the tensors, and in Keras 3 in arguments too,
+    which are returned.
+    """
+    arguments = {}
+    for name, tensor, mask in zip(("query_mask", "value_mask", "key_mask"), inputs, masks or []):  # noqa: B905
+        if mask is not None:
+            tensor._keras_mask = mask
+            if accepts(layer, name):
+                arguments[name] = mask
+    return arguments
