@@ -20,6 +20,7 @@ class AttentionStrategy(Strategy):
     def build_layer(self, layer: Any, shape: Any) -> None:
         if hasattr(layer, "_build_from_signature"):  # tf_keras
             layer._build_from_signature(*(tf.zeros([1, *[d or 1 for d in s[1:]]]) for s in shape))
+            _build_projections(layer, *shape)
         else:
             layer.build(*shape)
 
@@ -34,6 +35,20 @@ class AttentionStrategy(Strategy):
 
     def output_range(self, sources: list[Any]) -> None:
         return None
+
+
+def _build_projections(layer: Any, query: Any, value: Any, key: Any = None) -> None:
+    """Make the kernels of tf_keras, which come with the first call otherwise: after the wrapper looked for kernels."""
+    heads = tf.TensorShape([*query[:-1], layer._num_heads, layer._value_dim])
+    projections = (
+        (layer._query_dense, query),
+        (layer._key_dense, value if key is None else key),
+        (layer._value_dense, value),
+        (layer._output_dense, heads),
+    )
+    for projection, shape in projections:
+        with tf.name_scope(projection.name):
+            projection.build(shape)
 
 
 def _masks(layer: Any, inputs: list[Any], masks: list[Any] | None) -> dict[str, Any]:
