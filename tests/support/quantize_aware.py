@@ -18,15 +18,15 @@ def images(rng: np.random.Generator, count: int = 96, size: int = 8) -> tuple[np
     return (rng.normal(size=(count, size, size, 3)) + 2 * tints[labels][:, None, None]).astype(np.float32), labels
 
 
-def convolutional(keras: Any) -> Any:
-    """What image classifiers are made of: BatchNorm to fold, depthwise, a residual, pooling."""
+def convolutional(keras: Any, momentum: float = 0.99) -> Any:
+    """What image classifiers are made of: BatchNorm to fold, depthwise, a residual, pooling. momentum: of BatchNorms."""
     layers = keras.layers
     inputs = layers.Input((8, 8, 3), name="image")
     x = layers.Conv2D(6, 3, padding="same", use_bias=False, name="conv")(inputs)
-    x = layers.ReLU(name="relu")(layers.BatchNormalization(name="bn")(x))
+    x = layers.ReLU(name="relu")(layers.BatchNormalization(momentum=momentum, name="bn")(x))
     y = layers.DepthwiseConv2D(3, padding="same", name="depthwise")(x)
-    y = layers.ReLU(6.0, name="relu6")(layers.BatchNormalization(name="bn1")(y))
-    y = layers.BatchNormalization(name="bn2")(layers.Conv2D(6, 1, name="pointwise")(y))
+    y = layers.ReLU(6.0, name="relu6")(layers.BatchNormalization(momentum=momentum, name="bn1")(y))
+    y = layers.BatchNormalization(momentum=momentum, name="bn2")(layers.Conv2D(6, 1, name="pointwise")(y))
     x = layers.ReLU(name="relu2")(layers.Add(name="add")([x, y]))
     x = layers.AveragePooling2D(2, name="pool")(x)
     x = layers.GlobalAveragePooling2D(name="mean")(x)
@@ -36,7 +36,8 @@ def convolutional(keras: Any) -> Any:
 def trained(keras: Any, model: Any, x: Any, y: Any, epochs: int = 3, **arguments: Any) -> Any:
     """The quantize-aware form of a model, after some steps."""
     result = xnn_tf.quantize_aware(model, **arguments)
-    loss = "mse" if np.asarray(y).dtype.kind == "f" else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    # Not "mse": Keras 3 cannot read that back from an HDF5 file, whatever the model.
+    loss = "mean_squared_error" if np.asarray(y).dtype.kind == "f" else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     result.compile(keras.optimizers.Adam(0.01), loss, jit_compile=False)
     result.fit(x, y, epochs=epochs, batch_size=32, verbose=0)
     return result

@@ -19,7 +19,7 @@ IMAGE = {
 }
 SEQUENCE = {
     "Conv1D": lambda L, x: L.Conv1D(3, 2, activation="relu", name="it")(x),
-    "EinsumDense": lambda L, x: L.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="de", name="it")(x),
+    "EinsumDense": lambda L, x: L.EinsumDense("abc,cde->abde", (5, 2, 3), bias_axes="de", name="it")(x),
     "Dense": lambda L, x: L.Dense(3, "gelu", name="it")(x),
 }
 FLOAT = {
@@ -56,6 +56,21 @@ def test_layers_that_compute_floats(keras, rng, kind):
     assert "float32" in set.union(*computes_in(result).values()) and computes_in(result)["out"] == {"int8"}
     stored = any("stored as int8" in note for note in result.report.quantization.notes)
     assert stored == (kind != "LayerNormalization")
+
+
+def test_attention_keeps_masks(keras, rng):
+    layers = keras.layers
+    tokens = layers.Input((6,), dtype="int32")
+    z = layers.Embedding(10, 8, mask_zero=True)(tokens)
+    attended = layers.MultiHeadAttention(2, 4, name="attention")(z, z)
+    model = keras.Model(tokens, attended)
+    x = rng.integers(1, 10, (16, 6)).astype(np.int32)
+    x[:, 3:] = 0
+    expected = model.predict(x, verbose=0)
+    unmasked = np.asarray(model.get_layer("attention")(*[model.layers[1].embeddings.numpy()[x]] * 2))
+    got = xnn_tf.quantize_aware(model, calibration=x).predict(x, verbose=0)
+    error, difference = np.abs(got - expected)[:, :3].max(), np.abs(unmasked - expected)[:, :3].max()
+    assert error < 0.1 * difference, (error, difference)
 
 
 def test_layers_that_are_called_twice(keras, rng):

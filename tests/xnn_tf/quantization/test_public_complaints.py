@@ -44,7 +44,10 @@ def test_a_saved_qat_model_reloads(keras, data, tmp_path):
         qat.save(path)
         loaded = keras.models.load_model(path)
         np.testing.assert_array_equal(loaded.predict(data[0], verbose=0), expected)
-    loaded.fit(*data, verbose=0)  # compiled as it was
+        if keras.__name__ == "keras" and path.suffix == ".h5":
+            # Keras 3 makes the optimizer of any model in an HDF5 file without variables: it has to be compiled again.
+            loaded.compile("adam", "mean_squared_error", jit_compile=False)
+        loaded.fit(*data, verbose=0)  # compiled as it was
     weights = tmp_path / "m.weights.h5"
     qat.save_weights(weights)
     again = xnn_tf.quantize_aware(small(keras))
