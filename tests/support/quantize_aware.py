@@ -19,7 +19,7 @@ def images(rng: np.random.Generator, count: int = 96, size: int = 8) -> tuple[np
 
 
 def convolutional(keras: Any, momentum: float = 0.99) -> Any:
-    """What image classifiers are made of: BatchNorm to fold, depthwise, a residual, pooling. momentum: of BatchNorms."""
+    """What image classifiers are made of: BatchNorm, with that momentum, to fold, depthwise, a residual, pooling."""
     layers = keras.layers
     inputs = layers.Input((8, 8, 3), name="image")
     x = layers.Conv2D(6, 3, padding="same", use_bias=False, name="conv")(inputs)
@@ -37,7 +37,9 @@ def trained(keras: Any, model: Any, x: Any, y: Any, epochs: int = 3, **arguments
     """The quantize-aware form of a model, after some steps."""
     result = xnn_tf.quantize_aware(model, **arguments)
     # Not "mse": Keras 3 cannot read that back from an HDF5 file, whatever the model.
-    loss = "mean_squared_error" if np.asarray(y).dtype.kind == "f" else keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    loss = "mean_squared_error"
+    if np.asarray(y).dtype.kind != "f":
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     result.compile(keras.optimizers.Adam(0.01), loss, jit_compile=False)
     result.fit(x, y, epochs=epochs, batch_size=32, verbose=0)
     return result
