@@ -90,3 +90,36 @@ def test_equalization_is_refused(rng, tmp_path):
     path = saved(Net(rng), tmp_path / "net")
     with pytest.raises(InputError, match="undo what"):
         converter.convert(path, "int8", rng.normal(size=(50, 6)).astype(F), equalize=True)
+
+
+def test_a_range_holds_through_a_reshape_of_what_a_float_layer_made(rng, tmp_path):
+    kernel = rng.integers(-127, 128, (6, 3)).astype(F) / 127
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2, 3], tf.float32, "x")])
+    def net(x):
+        x = tf.reshape(tf.exp(x) / (1.0 + tf.reduce_sum(tf.exp(x), 2, keepdims=True)), [-1, 6])
+        return fake(fake(x, 0.0, 1.0) @ kernel, -2.0, 2.0)
+
+    module = tf.Module()
+    module.net = net
+    tf.saved_model.save(module, str(tmp_path / "net"), signatures=net)
+    result = converter.convert(tmp_path / "net")
+    assert {row.op: row.dtype for row in result.report.quantization.rows}["FULLY_CONNECTED"] == "int8"
+    x = rng.normal(size=(50, 2, 3)).astype(F)
+    assert np.abs(runtime.load(result.bytes)(x) - net(x).numpy()).max() <= 4 / 255 * 1.01
+
+
+def test_an_input_is_rounded_as_learned_before_it_is_rounded_to_another_scale(rng, tmp_path):
+    kernel = rng.integers(-127, 128, (6, 3)).astype(F) / 127
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, "x")])
+    def net(x):
+        x = fake(x, -3.0, 3.0)
+        return fake(tf.concat([x, fake(x @ kernel, -2.0, 2.0)], 1), -2.95, 2.95)
+
+    module = tf.Module()
+    module.net = net
+    tf.saved_model.save(module, str(tmp_path / "net"), signatures=net)
+    x = rng.uniform(-2.9, 2.9, (2000, 6)).astype(F)
+    file = runtime.load(converter.convert(tmp_path / "net").bytes)
+    np.testing.assert_allclose(file(x)[:, :6], net(x).numpy()[:, :6], atol=1e-4)
