@@ -95,6 +95,16 @@ def test_calibration_makes_ranges_known_before_training(keras, rng):
     assert_file_agrees(qat, x)
 
 
+def test_calibration_knows_the_range_of_what_is_rounded_twice(keras, rng):
+    x, _ = images(rng)
+    layers = keras.layers
+    inputs = layers.Input((8, 8, 3))
+    model = keras.Model(inputs, layers.LeakyReLU()(layers.AveragePooling2D(2)(inputs)))
+    expected = model.predict(x, verbose=0)
+    got = xnn_tf.quantize_aware(model, calibration=x).predict(x, verbose=0)
+    assert np.abs(got - expected).max() < 0.02 * np.abs(expected).max()
+
+
 def test_a_model_that_saw_no_data_does_not_convert(keras, rng):
     qat = xnn_tf.quantize_aware(convolutional(keras))
     with pytest.raises(XnnError, match="never learned: train the model"):
