@@ -73,6 +73,18 @@ def test_attention_keeps_masks(keras, rng):
     assert error < 0.1 * difference, (error, difference)
 
 
+def test_masks_pass_layers_that_take_none(keras, rng):
+    layers = keras.layers
+    tokens = layers.Input((6,), dtype="int32")
+    z = layers.LeakyReLU()(layers.Dense(4)(layers.Embedding(10, 8, mask_zero=True)(tokens)))
+    model = keras.Model(tokens, layers.LSTM(3)(z))
+    x = rng.integers(1, 10, (16, 6)).astype(np.int32)
+    x[:, 3:] = 0
+    expected = model.predict(x, verbose=0)
+    got = xnn_tf.quantize_aware(model, calibration=x).predict(x, verbose=0)
+    assert np.abs(got - expected).max() < 0.05 * np.abs(expected).max()
+
+
 def test_layers_that_are_called_twice(keras, rng):
     first, second = keras.layers.Input((6,)), keras.layers.Input((6,))
     shared = keras.layers.Dense(4, "relu", name="shared")

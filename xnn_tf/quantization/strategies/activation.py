@@ -9,6 +9,7 @@ import tensorflow as tf
 from xnn_tf.quantization.integers import leaky_rounded
 from xnn_tf.quantization.ranges import TableRange, scale_of
 from xnn_tf.quantization.strategies.functions import name_of_layer, range_of_function
+from xnn_tf.quantization.strategies.weights_only import accepts
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
 
@@ -28,6 +29,8 @@ class ActivationStrategy(Strategy):
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
         layer = wrapper.layer
         slopes = getattr(layer, "alpha", None) if type(layer).__name__ == "PReLU" else None
+        if not accepts(layer, "mask"):
+            arguments.pop("mask", None)
         if slopes is None:
             y = layer.call(inputs, **arguments)
             return self.output(y if training else self._as_integers(layer, y, inputs, sources[0]), training)

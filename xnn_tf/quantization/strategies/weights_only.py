@@ -27,6 +27,8 @@ class WeightsOnlyStrategy(Strategy):
         swaps = [(kernel.variable, self.quantized(wrapper, kernel.variable)) for kernel in find_kernels(layer)]
         if accepts(layer, "training"):
             arguments["training"] = training
+        if not accepts(layer, "mask"):
+            arguments.pop("mask", None)
         with wrapper.swapped(swaps):
             return layer.call(inputs, **arguments)
 
