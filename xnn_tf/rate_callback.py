@@ -29,7 +29,8 @@ class RateCallback(KernelCallback):
     the others are pulled to the nearest of `levels` multiples of a step on either side of zero, ever closer, until they
     are equal to it; the step of each kernel is fitted to its weights. How many zeros there must be follows from the
     bytes: entropy-coded positions and values, estimated by their entropy. What trains after `quantize_end` moves
-    weights between levels (a straight-through estimator, `xnn_tf.projected_weight`). Zeros do not come back.
+    weights between levels (a straight-through estimator, `xnn_tf.projected_weight`), and adds zeros where the levels
+    that they take cost more bytes than before. Zeros do not come back.
 
     The bytes are those of the kernels. A file has more: biases, the graph, names; `xnn_tf.compress` counts them.
 
@@ -85,6 +86,8 @@ class RateCallback(KernelCallback):
         ramp = pruning_schedule("cubic", begin, end, frequency, 0.5)
         pruning_schedule("cubic", quantize_begin, quantize_end, frequency, 0.5)  # checks the points
         self._pulling = RampSchedule(quantize_begin, quantize_end, frequency, power=1)
+        settled = 2 * quantize_end if isinstance(quantize_end, int) else 1.0
+        self._settling = RampSchedule(quantize_end, settled, frequency, power=1)
         if not isinstance(per_layer or {}, Mapping):
             raise InputError(f"per_layer={per_layer!r}: give a dict of layer-name patterns and their levels")
         counts = {pattern: _levels(n, f"per_layer[{pattern!r}]", least=0) for pattern, n in (per_layer or {}).items()}
@@ -111,7 +114,7 @@ class RateCallback(KernelCallback):
 
     def _reset(self) -> None:
         super()._reset()
-        self._moment: tuple[float | None, float | None] | None = None
+        self._moment: tuple[float | None, ...] | None = None
 
     def _attach_to(self, kernel: Kernel) -> Any:  # RatedKernel: they move together, not each by itself
         levels = first_match(kernel, self._per_layer, self._levels)
@@ -122,19 +125,21 @@ class RateCallback(KernelCallback):
             held.projection.apply()
 
     def _move(self) -> bool:
-        prune, pull = self._schedule.position(self._clock), self._pulling.position(self._clock)
-        if not self._held or (prune, pull) == self._moment:
+        ramps = (self._schedule, self._pulling, self._settling)
+        prune, pull, settle = (ramp.position(self._clock) for ramp in ramps)
+        if not self._held or (prune, pull, settle) == self._moment:
             return False
-        self._moment = prune, pull
+        self._moment = prune, pull, settle
         shadows = [held.mask.values() for held in self._held]
         for held, shadow in zip(self._held, shadows, strict=True):
             held.measure(shadow)
         changed = prune is not None and prune > 0 and self._prune(shadows, prune)
-        if pull:
+        if pull and not settle:  # then steps stay as they are
             for held in self._held:
                 held.pull(held.mask.values(), pull)
             self._hold()
-        return changed or bool(pull)
+            return True
+        return changed
 
     def _prune(self, shadows: list[np.ndarray], share: float) -> bool:
         """Masks a share of the weights that have to become zero. Returns whether that is more than before."""

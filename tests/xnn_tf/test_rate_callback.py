@@ -49,6 +49,10 @@ def test_kernels_take_the_bytes_that_were_asked_for(task, levels):
         assert magnitudes.size <= levels
         np.testing.assert_allclose(magnitudes / magnitudes[0], whole / whole[0], rtol=1e-5)
     assert history.history["coded_bytes"][-1] == pytest.approx(900, rel=0.02)
+    entropy = sum(entropy_bits(np.unique(w, return_counts=True)[1]) for w in values) / 8
+    assert entropy == pytest.approx(
+        900, rel=0.02
+    )  # of the levels that weights have in the end, not when they came there
     assert history.history["coded_bytes"][0] > 1200
     assert coded_bytes(model) == pytest.approx(900 + 60 * len(values), rel=0.15)  # and what streams cost besides
     share = [(w == 0).mean() for w in values]
