@@ -99,6 +99,23 @@ def test_custom_loop(task):
     assert np.unique(model.get_layer("middle").kernel.numpy()).size > before.size / 2  # nothing holds it any more
 
 
+def test_levels_that_weights_take_later_are_counted(keras, rng):
+    """Once weights have levels, they move between them: to rarer ones, that cost more bytes."""
+    model = keras.Sequential([keras.layers.Input((64,)), keras.layers.Dense(64, use_bias=False)])
+    kernel = model.layers[0].kernel
+    kernel.assign(rng.normal(size=(64, 64)))
+    callback = RateCallback(target_size=700, levels=4)
+    callback.start(model, total_steps=100)
+    for step in range(100):
+        if step == 85:
+            levels = np.unique(kernel.numpy())
+            kernel.assign(np.where(kernel.numpy() == 0, 0, rng.choice(levels[levels != 0], (64, 64))))
+        callback.step()
+    callback.finish()
+    entropy = entropy_bits(np.unique(kernel.numpy(), return_counts=True)[1]) / 8
+    assert entropy == pytest.approx(700, rel=0.02)
+
+
 def test_training_that_ends_early_says_so(task):
     model, x, y = task
     with pytest.warns(UserWarning, match="before weights had the values of levels"):
