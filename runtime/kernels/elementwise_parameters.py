@@ -23,9 +23,10 @@ BINARY = ParameterBlock("BINARY", [*_WALK, "low", "high"], floats=["low", "high"
 # table: int8, output for each pair, at 256 * (a + 128) + (b + 128).
 BINARY_TABLE = ParameterBlock("BINARY_TABLE", [*_WALK, "table"])
 
+# sum: what runtime.kernels.linear_sum needs of a function that is proven, 0 where there is none.
 BINARY_LINEAR = ParameterBlock(
     "BINARY_LINEAR",
-    [*_WALK, "table", "a_factor", "b_factor", "offset", "margin", "low", "high"],
+    [*_WALK, "sum", "table", "a_factor", "b_factor", "offset", "margin", "low", "high"],
     floats=["a_factor", "b_factor", "offset", "margin", "low", "high"],
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from runtime.kernels.elementwise_parameters import BINARY, BINARY_LINEAR, BINARY
 from runtime.lowering import wide
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK, Broadcast, broadcast
-from runtime.lowering.linear_pair import find_linear
+from runtime.lowering.linear_pair import TOP_BYTE, find_linear, find_sum
 from schema import ops
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
@@ -36,8 +37,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
         params = _operands(context, walk) | {"table": context.derived("pairs", lambda: _pairs(context))}
         linear = find_linear(context, params["table"])
         if linear is not None:
-            block, params = BINARY_LINEAR, params | linear
-            return [Call(LINEAR, "xnn_linear_pair_i8", block, params, walk.rows * walk.chunks)]
+            params |= linear | {"sum": _proven(context, linear)}
+            return [Call(LINEAR, "xnn_linear_pair_i8", BINARY_LINEAR, params, walk.rows * walk.chunks)]
         return [Call(LOOKUP, "xnn_lookup_pair_i8", BINARY_TABLE, params, walk.rows * walk.chunks)]
     return None
 
@@ -57,6 +58,13 @@ def _operands(context: LoweringContext, walk: Broadcast) -> dict[str, Any]:
         "a_strides": np.array(walk.strides[0], np.int64),
         "b_strides": np.array(walk.strides[1], np.int64),
     }
+
+
+def _proven(context: LoweringContext, linear: Mapping[str, float]) -> np.ndarray | int:
+    """What the kernel needs of the sum where it is proven to be linear."""
+    (a, b), output = context.inputs, context.outputs[0]
+    found = find_sum(context.node.op, a, b, output, int(linear["low"]), int(linear["high"]))
+    return 0 if found is None else context.derived("sum", lambda: found.vectors(TOP_BYTE))
 
 
 def _pairs(context: LoweringContext) -> np.ndarray:

@@ -1,10 +1,12 @@
 """ADD and SUB of int8 by float32 arithmetic: all pairs of numbers, at scales that make ties, and broadcasting."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from runtime.lowering.linear_pair import find_linear
-from schema import Node, Quantization, Tensor
+from runtime.lowering.linear_pair import find_linear, find_sum
+from schema import Node, Quantization, Tensor, ops
 from schema.ops.attributes import ArithmeticAttributes
 from tests.support.engine import compare
 
@@ -56,3 +58,46 @@ def test_a_table_that_is_no_linear_function_is_found_out():
     assert find_linear(context, table)["margin"] < 1e-3
     table[100, 100] += 1
     assert find_linear(context, table) is None
+
+
+def operands(case):
+    return [Tensor(name, np.int8, (1,), q).type for name, q in zip("aby", SCALES[case], strict=True)]
+
+
+@pytest.mark.parametrize("op", ["ADD", "SUB"])
+@pytest.mark.parametrize(("case", "low"), [("unlike", -128), ("unlike", 11), ("large sums", -128), ("large sums", 5)])
+def test_a_proven_sum_is_the_references(op, case, low):
+    """However products are rounded before they are added."""
+    found = find_sum(op, *operands(case), low, 127)
+    arrays = [EVERY[:, np.newaxis], EVERY[np.newaxis]]
+    types = [Tensor("x", np.int8, x.shape, q).type for x, q in zip(arrays, SCALES[case], strict=False)]
+    result = Tensor("y", np.int8, (256, 256), SCALES[case][2]).type
+    expected = np.clip(ops.get(op).reference(ArithmeticAttributes(), arrays, types, [result])[0], low, 127)
+    a, b, offset = (np.float32(x) for x in (found.a_factor, found.b_factor, found.offset))
+    x, z = (array.astype(np.float32) for array in arrays)
+    np.testing.assert_array_equal(np.clip(np.rint(x * a + (z * b + offset)), low, 127), expected)
+    exact = np.vectorize(
+        lambda x, z: round(Fraction(float(a)) * x + once(Fraction(float(b)) * z + Fraction(float(offset))))
+    )
+    some = EVERY[::17].astype(int)
+    np.testing.assert_array_equal(np.clip(exact(some[:, np.newaxis], some), low, 127), expected[::17, ::17])
+    np.testing.assert_array_equal(found.vectors(0.5)[:12].view(np.float32), np.repeat(a / 2, 3))
+
+
+def once(value):
+    """Rounded to float32 (from float64, which holds these sums)."""
+    assert Fraction(float(value)) == value
+    return Fraction(float(np.float32(float(value))))
+
+
+def test_sums_that_are_not_proven():
+    """Ties round away from the zero point, which no linear function does; and factors may be too small or too large."""
+    halves = operands("halves, so that every second sum is a tie")
+    assert find_sum("ADD", *halves, -128, 127) is None
+    assert find_sum("ADD", *halves, 0, 127) is not None  # all of them up
+    assert find_sum("MUL", *operands("unlike"), -128, 127) is None
+    assert find_sum("ADD", *operands("small sums"), -128, 127) is not None
+    tiny = Tensor("a", np.int8, (1,), Quantization(1e-6, 0)).type
+    assert find_sum("ADD", tiny, *operands("small sums")[1:], -128, 127) is None
+    huge = Tensor("a", np.int8, (1,), Quantization(50.0, 0)).type
+    assert find_sum("ADD", huge, *operands("unlike")[1:], -128, 127) is None
