@@ -60,11 +60,14 @@ def verify(source: bytes | str | os.PathLike) -> None:
     reader.verify(source)
 
 
-def write(model: Model) -> bytes:
-    """The bytes of a model's `.xnn` file."""
+def write(model: Model, flatbuffer: bool = False) -> bytes:
+    """The bytes of a model's `.xnn` file.
+
+    flatbuffer: metadata as a FlatBuffer even where columns are smaller, for those who read it by flatc's code.
+    """
     from schema import writer
 
-    return writer.write(model)
+    return writer.write(model, flatbuffer)
 
 
 def reseal(data: bytes) -> bytes:

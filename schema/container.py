@@ -14,11 +14,19 @@ from collections.abc import Mapping
 from schema.errors import FormatError
 
 IDENTIFIER = b"XNN1"
-METADATA, WEIGHTS, DEFLATED_METADATA = 0, 1, 2
-KIND_NAMES = {METADATA: "metadata", WEIGHTS: "weights", DEFLATED_METADATA: "deflated metadata"}
+METADATA, WEIGHTS, DEFLATED_METADATA, COLUMNS = 0, 1, 2, 3
+KIND_NAMES = {
+    METADATA: "metadata",
+    WEIGHTS: "weights",
+    DEFLATED_METADATA: "deflated metadata",
+    COLUMNS: "metadata in columns",
+}
+INFLATED = {DEFLATED_METADATA: (METADATA, zlib.MAX_WBITS), COLUMNS: (COLUMNS, -zlib.MAX_WBITS)}
+"""Kinds of deflated sections: what they are when inflated, and of how large a window, negative where there is no zlib
+header (RFC 1951 instead of RFC 1950)."""
 ENTRY = struct.Struct("<QQII")  # offset, size, kind, crc32
 FOOTER = struct.Struct("<I4s")  # number of entries, identifier
-DEFLATED = struct.Struct("<I4s")  # size of the metadata, identifier; then a zlib stream (RFC 1950)
+DEFLATED = struct.Struct("<I4s")  # size of what follows when it is inflated, identifier
 MAX_SECTIONS = 16
 SMALL_ALIGNMENT, MAP_ALIGNMENT = 8, 64
 MAX_DEFLATION = 64
@@ -39,28 +47,33 @@ def pack(sections: Mapping[int, bytes], align: int = SMALL_ALIGNMENT) -> bytes:
     return bytes(body + table + FOOTER.pack(len(sections), IDENTIFIER))
 
 
-def metadata_section(data: bytes) -> dict[int, bytes]:
-    """Metadata as the section that `pack` takes: deflated where that is smaller (kind -> bytes)."""
-    deflated = DEFLATED.pack(len(data), IDENTIFIER) + zlib.compress(data, zlib.Z_BEST_COMPRESSION)
-    if len(deflated) < len(data) <= MAX_DEFLATION * len(deflated):
-        return {DEFLATED_METADATA: deflated}
-    return {METADATA: data}
+def deflated_columns(data: bytes) -> bytes | None:
+    """The section of kind COLUMNS; None for what deflates further than MAX_DEFLATION."""
+    deflater = zlib.compressobj(zlib.Z_BEST_COMPRESSION, zlib.DEFLATED, INFLATED[COLUMNS][1])
+    section = DEFLATED.pack(len(data), IDENTIFIER) + deflater.compress(data) + deflater.flush()
+    return section if len(data) <= MAX_DEFLATION * len(section) else None
 
 
-def _inflated(section: memoryview) -> memoryview:
-    """The metadata of a deflated section. Raises FormatError, and allocates no more than MAX_DEFLATION allows."""
+def _inflated(section: memoryview, wbits: int) -> memoryview:
+    """What a deflated section holds. Raises FormatError, and allocates no more than MAX_DEFLATION allows."""
     size, _ = DEFLATED.unpack_from(section)  # the identifier has been compared
     if size > MAX_DEFLATION * len(section):
         raise FormatError(f"{len(section)} bytes of deflated metadata cannot stand for {size}")
-    inflater = zlib.decompressobj()
+    inflater = zlib.decompressobj(wbits)
     try:
         # One byte more than there may be: with exactly `size`, the end of the stream might not be reached.
         data = inflater.decompress(section[DEFLATED.size :], size + 1)
     except zlib.error as error:
-        raise FormatError(f"the deflated metadata is no zlib stream: {error}") from None
+        raise FormatError(f"the deflated metadata cannot be inflated: {error}") from None
     if len(data) != size or not inflater.eof or inflater.unused_data:
         raise FormatError(f"the deflated metadata does not hold exactly the {size} bytes that it speaks of")
     return memoryview(data)
+
+
+def sizes(data: bytes | memoryview) -> dict[str, int]:
+    """The bytes that each section takes in a file, by name. Raises FormatError without a section table."""
+    view = memoryview(data).cast("B")
+    return {KIND_NAMES.get(kind, f"section {kind}"): size for _, size, kind, _ in _entries(view)}
 
 
 def _entries(data: memoryview) -> list[tuple[int, int, int, int]]:
@@ -84,7 +97,8 @@ def _entries(data: memoryview) -> list[tuple[int, int, int, int]]:
 
 
 def unpack(data: bytes | memoryview) -> dict[int, memoryview]:
-    """The sections of a file, their checksums compared, metadata inflated. Sections of unknown kinds are left out.
+    """The sections of a file, their checksums compared, metadata (METADATA or COLUMNS) inflated. Sections of unknown
+    kinds are left out.
 
     Raises FormatError.
     """
@@ -99,13 +113,15 @@ def unpack(data: bytes | memoryview) -> dict[int, memoryview]:
             raise FormatError(f"the checksum of the {name} does not match: the file is corrupt")
         if kind in KIND_NAMES:
             sections[kind] = section
-    metadata = sections.get(METADATA, sections.get(DEFLATED_METADATA))
+    kinds = [kind for kind in sections if kind != WEIGHTS]
+    if len(kinds) > 1:
+        raise FormatError(f"there are both {' and '.join(KIND_NAMES[kind] for kind in kinds)}")
+    metadata = sections[kinds[0]] if kinds else None
     if metadata is None or len(metadata) < DEFLATED.size or view[: len(metadata)] != metadata:
         raise FormatError("the file does not start with its metadata")
-    if DEFLATED_METADATA in sections:
-        if METADATA in sections:
-            raise FormatError("there are metadata both deflated and not")
-        sections[METADATA] = _inflated(sections.pop(DEFLATED_METADATA))
+    if kinds[0] in INFLATED:
+        kind, wbits = INFLATED[kinds[0]]
+        sections[kind] = _inflated(sections.pop(kinds[0]), wbits)
     return sections
 
 

@@ -1,9 +1,9 @@
 """An `.xnn` file to a model in memory: the one load path. Whatever comes out has been verified, in structure and in
 meaning.
 
-Order: section table and checksums (container), every offset of the FlatBuffer (flatbuffer), then here what the
-numbers mean: tensor indices, order of nodes, operand counts, attributes, shapes, dtypes, scales, zero points, names,
-streams.
+Order: section table and checksums (container), every offset of the FlatBuffer or length of the columns (metadata), then
+here what the numbers mean: tensor indices, order of nodes, operand counts, attributes, shapes, dtypes, scales, zero
+points, names, streams.
 """
 
 from __future__ import annotations
@@ -15,26 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from schema import container, dtypes, inference, ops
+from schema import container, dtypes, inference, metadata, ops
 from schema.coding import constant as constant_coding
 from schema.coding.streams import EncodedConstant, Stream
 from schema.errors import FormatError, XnnError
-from schema.flatbuffer import Field, Layout, Reader
-from schema.generated import layout as generated
 from schema.graph import Constant, Graph, Model, Node, Tensor
 from schema.ops import attributes as attribute_tables
 from schema.ops import calls
 from schema.quantization import Quantization
 
-READER_VERSION = 3
+READER_VERSION = 4
 MAX_DEPTH = 16  # of graphs that run each other
-STREAMS = ("values", "codebook", "positions", "channel_scale")
 SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
-LAYOUT = Layout(
-    {name: tuple(Field(*f) for f in fields) for name, fields in generated.TABLES.items()},
-    {name: (generated.ENUM_TYPES[name], values) for name, values in generated.ENUMS.items()},
-    generated.UNIONS,
-)
 
 
 def read(source: bytes | bytearray | memoryview | str | os.PathLike) -> Model:
@@ -65,7 +57,7 @@ def verify(source: bytes | str | os.PathLike) -> None:
 
 def _read(data: memoryview) -> Model:
     sections = container.unpack(data)
-    raw = Reader(sections[container.METADATA], LAYOUT).root("Model", container.IDENTIFIER)
+    raw = metadata.read(sections)
     if raw["minimum_reader"] > READER_VERSION:
         raise FormatError(
             f"the file needs a reader of version {raw['minimum_reader']}, this is version {READER_VERSION}: update xnn"
@@ -74,8 +66,8 @@ def _read(data: memoryview) -> Model:
         raise FormatError("the file holds no graph")
     weights = _Weights(sections.get(container.WEIGHTS, memoryview(b"")))
     graphs = _Graphs(raw["graphs"], weights).all()
-    metadata = {e["key"] or "": e["value"] or "" for e in raw["metadata"] or []}
-    return Model(graphs, raw["requantization"], raw["producer"] or "", metadata)
+    entries = {e["key"] or "": e["value"] or "" for e in raw["metadata"] or []}
+    return Model(graphs, raw["requantization"], raw["producer"] or "", entries)
 
 
 class _Weights:
@@ -102,7 +94,7 @@ class _Weights:
         return self.decoded[key]
 
     def _encoded(self, raw: dict[str, Any]) -> EncodedConstant:
-        streams = {name: self._stream(name, raw[name]) for name in STREAMS}
+        streams = {name: self._stream(name, raw[name]) for name in metadata.STREAMS}
         assert streams["values"] is not None  # required by the schema
         return EncodedConstant(dtypes.TO_NUMPY[raw["dtype"]], nonzeros=raw["nonzeros"], axis=raw["axis"], **streams)
 
@@ -268,7 +260,7 @@ def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], graphs
     if raw is None or op.Attributes is None:
         return None
     values = {}
-    for field in LAYOUT.tables[raw[0]]:
+    for field in metadata.LAYOUT.tables[raw[0]]:
         value = raw[1][field.name]
         if field.type == "DType":
             value = dtypes.TO_NUMPY[value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import flatbuffers
 import numpy as np
 
-from schema import container, dtypes, ops
+from schema import container, dtypes, metadata, ops
 from schema.coding import constant as constant_coding
 from schema.coding.streams import EncodedConstant, Stream
 from schema.generated import xnn_generated as fb
@@ -42,8 +42,11 @@ class _Weights:
         return fb.StreamT(offset=offset, size=len(data), coding=coding, bits=stream.bits, step=stream.step)
 
 
-def write(model: Model) -> bytes:
-    """The file's bytes. Raises UnsupportedError for dtypes that cannot be stored."""
+def write(model: Model, flatbuffer: bool = False) -> bytes:
+    """The file's bytes. Raises UnsupportedError for dtypes that cannot be stored.
+
+    flatbuffer: metadata as a FlatBuffer even where columns are smaller, for those who read it by flatc's code.
+    """
     weights = _Weights()
     constants: dict[Constant, object] = {}
     inner = [graph for outer in model.graphs for graph in nested(outer)]
@@ -58,7 +61,8 @@ def write(model: Model) -> bytes:
     )
     builder = flatbuffers.Builder(1024)
     builder.Finish(root.Pack(builder), container.IDENTIFIER)
-    sections = container.metadata_section(bytes(builder.Output()))
+    tables = bytes(builder.Output())
+    sections = {container.METADATA: tables} if flatbuffer else metadata.smallest(tables)
     if weights.data:
         sections[container.WEIGHTS] = bytes(weights.data)
     return container.pack(sections, weights.alignment)

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
     outputs = [describe(n, t, types[t].shape) for n, t in zip(graph.result_names, graph.results, strict=True)]
     states = [describe(n, t, t.shape) for n, t in zip(graph.state_names, graph.state, strict=True)]
     rows = list(_rows(graph))
-    sections = {container.KIND_NAMES[kind]: len(section) for kind, section in container.unpack(data).items()}
+    sections = container.sizes(data)
     if options.json:
         summary = {
             "model": options.model,

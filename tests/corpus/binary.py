@@ -100,6 +100,16 @@ def unfolding_constants(count: int = 400) -> bytes:
     return tables.sealed(tables.relu_graph(tensors=tensors), weights=bytes(8) + b"\1" + bytes(bits // 8 - 1))
 
 
+def columns(data: bytes) -> bytes:
+    """A file whose metadata are these columns."""
+    section = container.deflated_columns(data)
+    assert section is not None
+    return container.pack({container.COLUMNS: section})
+
+
+GRAPHS, TENSORS = b"\x08", b"\x02"  # columns of the fields graphs of Model, tensors of Graph, and no others
+
+
 def cases() -> dict[str, tuple[bytes, str]]:
     sound = tables.stored([6])
     size = len(container.unpack(sound)[container.METADATA])
@@ -144,6 +154,14 @@ def cases() -> dict[str, tuple[bytes, str]]:
         "string-too-long": (patched(sound, target(sound, name), UINT32, 2**31), r"input_names\[0\]: bytes"),
         "string-no-text": (patched(sound, target(sound, name) + 4, struct.Struct("<B"), 0xFF), "not UTF-8"),
         "union-null-offset": (patched(conv, slot(conv, attributes), UINT32, 0), r"\.attributes: a null offset"),
+        "columns-of-nothing": (columns(b""), "Model: the metadata end within a column"),
+        "columns-no-graph": (columns(b"\0"), "no graph"),
+        "columns-unknown-field": (columns(b"\x80\x01"), "Model: fields that this version does not know"),
+        "columns-graphs-2^31": (columns(GRAPHS + b"\0\x80\x80\x80\x80\x10\0"), "Model.graphs: the tables say far more"),
+        "columns-tensors-2^30": (
+            columns(GRAPHS + b"\0\x04" + TENSORS + b"\0\x80\x80\x80\x80\x08\0"), "tensors: the tables say far more"),
+        "columns-cut-off": (columns(GRAPHS + b"\0\x04" + TENSORS + b"\1"), "graphs.tensors: the metadata end within"),
+        "columns-and-more": (columns(b"\0\0"), "1 bytes follow the last column"),
         "tables-of-one-tensor": (shared("tensors", 5000), r"tensors\[[0-9]+\].*far more than the file holds"),
         "tables-of-one-node": (shared("nodes", 5000), r"nodes\[[0-9]+\].*far more than the file holds"),
         "constants-of-one-stream": (unfolding_constants(), "graph 0, tensor [0-9]+: .*far more than the file holds"),

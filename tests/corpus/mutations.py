@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from schema import Constant, Graph, Model, Quantization, Tensor, reseal, write
+from schema import Constant, Graph, Model, Quantization, Tensor, container, reseal, write
 from schema.dtypes import TO_NUMPY
 from schema.graph import nested
 from tests.corpus import models
@@ -34,6 +34,25 @@ def bytes_of(data: bytes, draw: random.Random) -> bytes:
         return reseal(bytes(changed))
     except ValueError:  # the section table itself
         return bytes(changed)
+
+
+def columns_of(graph: Graph, draw: random.Random) -> bytes:
+    """The file of a graph with some bytes of its metadata in columns changed."""
+    sections = container.unpack(write(Model([graph])))
+    if container.COLUMNS not in sections:
+        return container.pack({kind: bytes(section) for kind, section in sections.items()})
+    changed = bytearray(sections[container.COLUMNS])
+    for _ in range(draw.choice([1, 1, 2, 8])):
+        changed[draw.randrange(len(changed))] = draw.choice([*BYTES, draw.randrange(256)])
+    kept = {kind: bytes(section) for kind, section in sections.items() if kind != container.COLUMNS}
+    return container.pack({container.COLUMNS: deflated(bytes(changed))} | kept)
+
+
+def deflated(columns: bytes) -> bytes:
+    """The section of these columns, which deflate as far as sections may."""
+    section = container.deflated_columns(columns)
+    assert section is not None
+    return section
 
 
 def numbers_of(graph: Graph, draw: random.Random) -> bytes | None:
@@ -146,9 +165,10 @@ def mutated(count: int, seed: int = models.SEED) -> dict[str, bytes]:
         for (name, data), graph in zip(names.items(), models.graphs(), strict=True):
             ways: list[Callable[[], bytes | None]] = [
                 lambda data=data: bytes_of(data, draw),  # type: ignore[misc]
+                lambda graph=graph: columns_of(graph, draw),  # type: ignore[misc]
                 lambda graph=graph: numbers_of(graph, draw),  # type: ignore[misc]
             ]
-            file = ways[draw.random() < 0.7]()
+            file = draw.choices(ways, [0.2, 0.2, 0.6])[0]()
             if file is not None:
                 result[f"{name}-{len(result):05d}"] = file
     return result

@@ -28,12 +28,16 @@ from tests.corpus import make, models
 
 
 def try_to_read(data: bytes) -> None:
-    """The bytes as a file, and as the metadata of a file whose checksums are right."""
+    """The bytes as a file, and as the metadata, in both forms, of a file whose checksums are right."""
     try:
         resealed = schema.reseal(data)
     except FormatError:
         resealed = data
-    for file in (resealed, container.pack({container.METADATA: data, container.WEIGHTS: data})):
+    files = [resealed, container.pack({container.METADATA: data, container.WEIGHTS: data})]
+    columns = container.deflated_columns(data)
+    if columns is not None:
+        files.append(container.pack({container.COLUMNS: columns, container.WEIGHTS: data}))
+    for file in files:
         try:
             reader.read(file)
         except FormatError:

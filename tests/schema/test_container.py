@@ -88,42 +88,61 @@ def test_metadata_must_come_first():
 REPEATED = b"\x08\0\0\0XNN1" + b"layer" * 100
 
 
-def deflated(size: int, stream: bytes) -> bytes:
+def zlib_stream(data: bytes, kind: int) -> bytes:
+    deflater = zlib.compressobj(9, zlib.DEFLATED, container.INFLATED[kind][1])
+    return deflater.compress(data) + deflater.flush()
+
+
+def deflated(kind: int, size: int, stream: bytes) -> bytes:
     section = container.DEFLATED.pack(size, b"XNN1") + stream
-    return container.pack({container.DEFLATED_METADATA: section, container.WEIGHTS: b"w"})
+    return container.pack({kind: section, container.WEIGHTS: b"w"})
 
 
-def test_metadata_are_deflated_where_that_is_smaller():
-    sections = container.metadata_section(REPEATED)
-    assert set(sections) == {container.DEFLATED_METADATA}
-    file = container.pack(sections | {container.WEIGHTS: b"w"})
-    assert len(file) < len(REPEATED)
-    assert {kind: bytes(data) for kind, data in container.unpack(file).items()} == {
-        container.METADATA: REPEATED,
-        container.WEIGHTS: b"w",
-    }
-    assert container.metadata_section(METADATA) == {container.METADATA: METADATA}
+def test_columns_are_inflated():
+    section = container.deflated_columns(REPEATED)
+    assert section is not None and len(section) < len(REPEATED)
+    file = container.pack({container.COLUMNS: section, container.WEIGHTS: b"w"})
+    assert container.sizes(file) == {"metadata in columns": len(section), "weights": 1}
+    assert container.unpack(file) == {container.COLUMNS: REPEATED, container.WEIGHTS: b"w"}
 
 
+def test_columns_that_deflate_too_far_are_not_written():
+    assert container.deflated_columns(bytes(1 << 20)) is None
+
+
+def test_deflated_metadata_of_version_3_are_inflated():
+    kind = container.DEFLATED_METADATA
+    file = deflated(kind, len(REPEATED), zlib_stream(REPEATED, kind))
+    assert container.unpack(file) == {container.METADATA: REPEATED, container.WEIGHTS: b"w"}
+
+
+@pytest.mark.parametrize("kind", container.INFLATED)
 @pytest.mark.parametrize(
-    ("size", "stream", "message"),
+    ("size", "change", "message"),
     [
-        (len(REPEATED) - 1, zlib.compress(REPEATED), "exactly the 507 bytes"),
-        (len(REPEATED) + 1, zlib.compress(REPEATED), "exactly the 509 bytes"),
-        (len(REPEATED), zlib.compress(REPEATED)[:-1], "exactly"),
-        (len(REPEATED), zlib.compress(REPEATED) + b"x", "exactly"),
-        (len(REPEATED), b"y" + zlib.compress(REPEATED)[1:], "no zlib stream"),
-        (2**32 - 1, zlib.compress(bytes(1 << 20)), "cannot stand for 4294967295"),
-        (1 << 16, zlib.compress(bytes(1 << 24), 9)[:2000], "exactly the 65536 bytes"),  # a bomb stops at what it said
-        (0, b"", "exactly the 0 bytes"),
+        (len(REPEATED) - 1, lambda stream: stream, "exactly the 507 bytes"),
+        (len(REPEATED) + 1, lambda stream: stream, "exactly the 509 bytes"),
+        (len(REPEATED), lambda stream: stream[:-1], "exactly"),
+        (len(REPEATED), lambda stream: stream + b"x", "exactly"),
+        (len(REPEATED), lambda stream: b"\xff" + stream[1:], "cannot be inflated"),
+        (0, lambda stream: b"", "exactly the 0 bytes"),
     ],
 )
-def test_hostile_deflated_metadata_are_refused(size, stream, message):
+def test_hostile_deflated_metadata_are_refused(kind, size, change, message):
     with pytest.raises(FormatError, match=message):
-        container.unpack(deflated(size, stream))
+        container.unpack(deflated(kind, size, change(zlib_stream(REPEATED, kind))))
 
 
-def test_metadata_are_deflated_or_not_but_not_both():
-    file = container.pack({**container.metadata_section(REPEATED), container.WEIGHTS: b"w"})
-    with pytest.raises(FormatError, match="both deflated and not"):
-        container.unpack(entry(file, 1, offset=0, size=8, kind=container.METADATA, crc32=zlib.crc32(file[:8])))
+@pytest.mark.parametrize("kind", container.INFLATED)
+def test_bombs_stop_at_what_they_may_say(kind):
+    with pytest.raises(FormatError, match="cannot stand for 4294967295"):
+        container.unpack(deflated(kind, 2**32 - 1, zlib_stream(bytes(1 << 20), kind)))
+    with pytest.raises(FormatError, match="exactly the 65536 bytes"):
+        container.unpack(deflated(kind, 1 << 16, zlib_stream(bytes(1 << 24), kind)[:2000]))
+
+
+@pytest.mark.parametrize("other", [container.METADATA, container.DEFLATED_METADATA])
+def test_there_is_one_section_of_metadata(other):
+    file = container.pack({container.COLUMNS: container.deflated_columns(REPEATED), container.WEIGHTS: b"w"})
+    with pytest.raises(FormatError, match="there are both"):
+        container.unpack(entry(file, 1, offset=0, size=8, kind=other, crc32=zlib.crc32(file[:8])))

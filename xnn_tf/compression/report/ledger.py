@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 import schema
-from schema import container
+from schema import container, metadata
 from schema.coding import frequencies
-from schema.flatbuffer import Reader
-from schema.reader import LAYOUT
 
 KINDS = ("values", "indices", "positions", "codebooks", "scales", "tables")
 _LANES = 1  # byte of a rANS stream before its table of frequencies
@@ -64,7 +62,7 @@ class Ledger:
 def ledger(xnn: bytes) -> Ledger:
     """Reads it from a file. A stream that several layers share counts for the first of them."""
     sections = container.unpack(xnn)
-    raw = Reader(sections[container.METADATA], LAYOUT).root("Model", container.IDENTIFIER)
+    raw = metadata.read(sections)
     weights = sections.get(container.WEIGHTS, memoryview(b""))
     layers: dict[str, LayerBytes] = {}
     counted: set[tuple[int, int]] = set()
