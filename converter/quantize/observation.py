@@ -96,8 +96,9 @@ def derive(placement: Placement, observed: Observed) -> None:
 
 
 def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:
-    """How many samples of this graph to run at once."""
-    size = sum(_bytes(shape) for shape in _shapes(graph, tensors, [(1, *(t.shape or (1,))[1:]) for t in graph.inputs]))
+    """How many samples of this graph to run at once, where its inputs do not fix that."""
+    inputs = [tensor.shape or (1,) for tensor in graph.inputs]
+    size = sum(_bytes(shape) for shape in _shapes(graph, tensors, [(s[0] or 1, *s[1:]) for s in inputs]))
     return max(1, min(BATCH_SIZE, MEMORY // max(size, 1)))
 
 

@@ -63,11 +63,13 @@ class Rebuild:
         layer = self._layer(group)
         quantized = group.strategy is not None
         integers = group.strategy is not None and group.strategy.integer_inputs
-        args, kwargs = mapped((call.args, call.kwargs), lambda v: self._argument(v, integers, call))
         if quantized:
-            inputs, kwargs = _packed(call.layer, args, kwargs)
-            result = layer(inputs, **kwargs)
+            # Masks and initial states are beside the inputs, and stay as they are.
+            given, others = _packed(call.layer, call.args, call.kwargs)
+            inputs = mapped(given, lambda v: self._argument(v, integers, call))
+            result = layer(inputs, **mapped(others, lambda v: self._argument(v, False, call)))
         else:
+            args, kwargs = mapped((call.args, call.kwargs), lambda v: self._argument(v, False, call))
             result = layer(*args, **kwargs)
         has_range = self._has_range(layer, call)
         for ref, tensor in zip(group.outputs, _flat(result), strict=True):

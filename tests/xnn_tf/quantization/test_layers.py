@@ -23,7 +23,6 @@ SEQUENCE = {
     "Dense": lambda L, x: L.Dense(3, "gelu", name="it")(x),
 }
 FLOAT = {
-    "MultiHeadAttention": lambda L, x: L.MultiHeadAttention(2, 4, name="it")(x, x),
     "Bidirectional": lambda L, x: L.Bidirectional(L.GRU(4), name="it")(x),
     "LayerNormalization": lambda L, x: L.LayerNormalization(name="it")(x),
 }
