@@ -43,4 +43,3 @@ def test_rounding_goes_on_in_training(keras, rng):
     within = np.abs(np.asarray(qat(x, training=True)) - runtime.load(converter.convert(qat).bytes)(x))
     low, high = (float(end) for end in qat.get_layer("quant_it").strategy.ranges["output"].ends())
     assert within.max() < 1.01 * (high - low) / 255
-
