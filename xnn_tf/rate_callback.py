@@ -1,7 +1,8 @@
 """Coded bytes as the goal of training: pruning and quantization in one `model.fit`."""
 
+import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from xnn_tf.rated_kernel import RatedKernel
 MOST_LEVELS = 127
 _BITS = 32  # of a weight before
 _HALVINGS = 24  # of the search for a share of zeros
+_WEIGHED = (0.9, 0.97, 1.0, 1.3, 1.6, 1.9)  # when files are made: 1 is the end of pruning, 2 that of the training
 
 
 class RateCallback(KernelCallback):
@@ -32,7 +34,10 @@ class RateCallback(KernelCallback):
     weights between levels (a straight-through estimator, `xnn_tf.projected_weight`), and adds zeros where the levels
     that they take cost more bytes than before. Zeros do not come back.
 
-    The bytes are those of the kernels. A file has more: biases, the graph, names; `xnn_tf.compress` counts them.
+    The bytes are those of the kernels. A file has more (biases, the graph, names) and less (neurons that have become
+    zero are left out): `size_of` counts what it is told to, some six times in a training. For whole files:
+
+        size_of=lambda model: len(converter.convert(model).bytes)
 
     The model is not wrapped, and saves, reloads and exports as before. The estimated bytes are in the logs as
     `coded_bytes`. Zeros that a kernel has at the start stay. It is a callback as `PruneCallback` is, also in what it
@@ -56,11 +61,12 @@ class RateCallback(KernelCallback):
         include: Patterns | None = None,
         exclude: Patterns | None = None,
         per_layer: Mapping[str, int] | None = None,
+        size_of: Callable[[Any], float] | None = None,
     ) -> None:
         """Sets how small, and when.
 
         Args:
-            target_size: bytes of all kernels together that this callback takes.
+            target_size: bytes of all kernels together that this callback takes, or what `size_of` is to be.
             target_ratio: instead, how many times smaller than as float32.
             levels: on each side of zero: 1 gives weights of -1, 0 and 1 steps, 2 five values, up to 127 (8 bits).
             begin: when pruning begins: a whole number is a step (batch), a fraction the share of the planned training.
@@ -72,6 +78,8 @@ class RateCallback(KernelCallback):
                 and Dense kernel.
             exclude: layer-name patterns of what not to take.
             per_layer: levels for single layers, by layer-name pattern; 0 leaves a kernel alone.
+            size_of: bytes of the model that it is given, whose weights are on their levels meanwhile; None estimates
+                those of the kernels. It goes with `target_size`.
 
         Raises:
             InputError: an argument is of no use; the message names it.
@@ -81,7 +89,9 @@ class RateCallback(KernelCallback):
         for name, value, least in (("target_size", target_size, 0), ("target_ratio", target_ratio, 1)):
             if value is not None and not (isinstance(value, numbers.Real) and float(value) > least):
                 raise InputError(f"{name}={value!r}: give a number above {least}")
-        self._size, self._ratio = target_size, target_ratio
+        if size_of is not None and target_size is None:
+            raise InputError("size_of counts bytes: give target_size, not target_ratio")
+        self._size, self._ratio, self._size_of = target_size, target_ratio, size_of
         self._levels = _levels(levels, "levels", least=1)
         ramp = pruning_schedule("cubic", begin, end, frequency, 0.5)
         pruning_schedule("cubic", quantize_begin, quantize_end, frequency, 0.5)  # checks the points
@@ -95,7 +105,7 @@ class RateCallback(KernelCallback):
 
     @property
     def target_bytes(self) -> float:
-        """What the kernels that it takes shall have."""
+        """What the kernels that it takes shall have; with `size_of`, what that shall be."""
         if self._size is not None:
             return float(self._size)
         assert self._ratio is not None
@@ -103,8 +113,8 @@ class RateCallback(KernelCallback):
 
     @property
     def coded_bytes(self) -> float:
-        """What they have at present, estimated."""
-        return sum(held.bytes_at(held.mask.zeros) for held in self._held)
+        """What there are at present, estimated."""
+        return self._besides + sum(held.bytes_at(held.mask.zeros) for held in self._held)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._catch_up()
@@ -115,6 +125,8 @@ class RateCallback(KernelCallback):
     def _reset(self) -> None:
         super()._reset()
         self._moment: tuple[float | None, ...] | None = None
+        self._besides = 0.0  # bytes that `size_of` counts beyond the estimate of the kernels
+        self._next_weighed = _WEIGHED[0]
 
     def _attach_to(self, kernel: Kernel) -> Any:  # RatedKernel: they move together, not each by itself
         levels = first_match(kernel, self._per_layer, self._levels)
@@ -133,6 +145,10 @@ class RateCallback(KernelCallback):
         shadows = [held.mask.values() for held in self._held]
         for held, shadow in zip(self._held, shadows, strict=True):
             held.measure(shadow)
+        progress = (prune or 0.0) + (settle or 0.0)
+        if self._size_of is not None and progress >= self._next_weighed:
+            self._next_weighed = next((moment for moment in _WEIGHED if moment > progress), math.inf)
+            self._weigh(shadows)
         changed = prune is not None and prune > 0 and self._prune(shadows, prune)
         if pull and not settle:  # then steps stay as they are
             for held in self._held:
@@ -140,6 +156,18 @@ class RateCallback(KernelCallback):
             self._hold()
             return True
         return changed
+
+    def _weigh(self, shadows: list[np.ndarray]) -> None:
+        """Has the model measured as it will be, and leaves it as it is."""
+        assert self._size_of is not None
+        present = [held.kernel.variable.numpy() for held in self._held]
+        try:
+            for held, shadow in zip(self._held, shadows, strict=True):
+                held.kernel.variable.assign(held.on_grid(shadow))
+            self._besides += float(self._size_of(self.model)) - self.coded_bytes
+        finally:
+            for held, weight in zip(self._held, present, strict=True):
+                held.kernel.variable.assign(weight)
 
     def _prune(self, shadows: list[np.ndarray], share: float) -> bool:
         """Masks a share of the weights that have to become zero. Returns whether that is more than before."""
@@ -158,7 +186,7 @@ class RateCallback(KernelCallback):
         for _ in range(_HALVINGS):
             middle = (low + high) // 2
             size = sum(held.bytes_at(n) for held, n in zip(self._held, ranking.counts(middle), strict=True))
-            if size > self.target_bytes:
+            if self._besides + size > self.target_bytes:
                 low = middle
             else:
                 high = middle

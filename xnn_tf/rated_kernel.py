@@ -108,11 +108,25 @@ class RatedKernel:
     def measure(self, shadow: np.ndarray) -> None:
         """Finds `bits_per_weight`, on the present grid or one that fits."""
         kept = shadow[shadow != 0]
-        step = self._fitted or fit_step(np.abs(kept), self.levels)
+        step = self._step_for(kept)
         if kept.size and step > 0:
-            whole = np.clip(np.rint(np.abs(kept) / step), 1, self.levels) * np.sign(kept)
-            counts = np.bincount((whole + self.levels).astype(np.int64).ravel())
+            counts = np.bincount((self._whole(kept, step) + self.levels).astype(np.int64))
             self.bits_per_weight = entropy_bits(counts) / kept.size
+
+    def on_grid(self, shadow: np.ndarray) -> np.ndarray:
+        """The weights as they will be: zeros, and levels of the present grid or one that fits."""
+        kept = shadow != 0
+        step = self._step_for(shadow[kept])
+        levels = shadow.copy()
+        if step > 0:
+            levels[kept] = self._whole(shadow[kept], step) * step
+        return levels
+
+    def _step_for(self, kept: np.ndarray) -> float:
+        return self._fitted or fit_step(np.abs(kept), self.levels)
+
+    def _whole(self, kept: np.ndarray, step: float) -> np.ndarray:
+        return np.clip(np.rint(np.abs(kept) / step), 1, self.levels) * np.sign(kept)
 
     def bytes_at(self, zeros: int) -> float:
         """About what the file spends on the kernel with so many zeros: positions and values by their entropy."""

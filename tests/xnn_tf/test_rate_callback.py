@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import converter
 from schema.errors import InputError
 from xnn_tf.compression.coded_size import coded_bytes
 from xnn_tf.lamp_ranking import LampRanking
@@ -58,6 +59,44 @@ def test_kernels_take_the_bytes_that_were_asked_for(task, levels):
     share = [(w == 0).mean() for w in values]
     assert max(share) - min(share) > 0.1  # not one sparsity for all
     assert history.history["loss"][-1] < 0.5  # it learns: by chance it is 0.69
+
+
+def test_whole_files_of_the_bytes_that_were_asked_for(task):
+    model, x, y = task
+    sizes = []
+
+    def size_of(given):
+        assert given is model
+        values = [np.unique(np.abs(w)).size for w in kernels(model).values()]
+        assert max(values) <= 3  # 0 and two magnitudes, also while weights are still being pulled to them
+        sizes.append(len(converter.convert(given).bytes))
+        return sizes[-1]
+
+    callback = RateCallback(target_size=1700, size_of=size_of)
+    history = model.fit(x, y, epochs=10, batch_size=32, verbose=0, callbacks=[callback])
+    assert len(converter.convert(model).bytes) == pytest.approx(1700, rel=0.01)
+    assert history.history["coded_bytes"][-1] == pytest.approx(1700, rel=0.01)
+    assert 3 <= len(sizes) <= 6 and sizes[0] > 1700
+    assert history.history["loss"][-1] < 0.55  # it learns: by chance it is 0.69
+
+
+def test_weights_are_as_before_where_size_of_fails(task):
+    model, *_ = task
+
+    def size_of(given):
+        raise OSError("no room")
+
+    callback = RateCallback(target_size=1700, size_of=size_of)
+    before = kernels(model)
+    callback.start(model, total_steps=10)
+    for _ in range(2):
+        callback.step()
+    with pytest.raises(OSError, match="no room"):
+        callback.step()
+    callback.release()
+    for name, weight in kernels(model).items():
+        kept = weight != 0
+        np.testing.assert_array_equal(weight[kept], before[name][kept])
 
 
 def test_zeros_that_there_are_stay(task):
@@ -130,6 +169,7 @@ def test_training_that_ends_early_says_so(task):
         ({"target_size": 0}, "target_size=0"),
         ({"target_ratio": 1}, "target_ratio=1"),
         ({"target_ratio": "12"}, "target_ratio='12'"),
+        ({"target_ratio": 2, "size_of": len}, "give target_size, not target_ratio"),
         ({"target_ratio": 9, "levels": 0}, "levels=0"),
         ({"target_ratio": 9, "levels": 200}, "levels=200"),
         ({"target_ratio": 9, "per_layer": {"a": 1.5}}, "per_layer"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +34,7 @@ class Context:
         train, validation: the data.
         target_bytes: of the file that this level aims at.
         overhead: bytes of a file that are not of kernels.
+        options: of the converter, for files by which sizes are judged.
         epochs: that this stage may train.
         found: what stages found, by name: `sensitivity` has curves.
         keepers: make the callbacks that hold what earlier stages made while this one trains.
@@ -50,6 +51,7 @@ class Context:
     progress: Progress
     target_bytes: float = 0.0
     overhead: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
     epochs: int = 1
     found: dict[str, Any] = field(default_factory=dict)
     keepers: list[Callable[[Context], list[Any]]] = field(default_factory=list)
@@ -108,6 +110,10 @@ class Context:
         if self.strategy is not None:  # variables of several replicas cannot be frozen
             model = self.copy(model.get_weights(), config_of(model, self.base), trained=False)
         return converter.convert(model, quantize, calibration, **options)
+
+    def size(self) -> int:
+        """Bytes of the file of the model as it is."""
+        return len(self.convert(**self.options).bytes)
 
     def score(self, xnn: bytes) -> float:
         """On the validation data."""

@@ -8,7 +8,7 @@ from xnn_tf.compression.goal import Goal
 from xnn_tf.compression.recipe import Recipe
 
 _CLOSE = 1.08  # bounds that are nearer than this factor are not worth another level
-_MARGIN = 0.98  # of a size, what is aimed at
+_MARGIN = 0.99  # of a size, what is aimed at
 _LOOSE = 0.88  # a file below this share of the size that it may have wastes accuracy
 
 

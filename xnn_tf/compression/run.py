@@ -74,11 +74,11 @@ class Run:
         def convert() -> tuple[dict[str, Any], bytes]:
             xnn = self.context.convert().bytes
             found = {"conversion": "float32", "bytes": len(xnn), "score": self.context.score(xnn)}
-            first = self.recipe.conversions[0]
-            # What a level's file will have besides kernels depends on how it is made.
-            shaped = self.context.convert(**first.options).bytes if first.options and first.quantize == "none" else xnn
-            return found | {"overhead": len(shaped) - coded_bytes(self.context.model)}, xnn
+            return found | {"overhead": self.context.size() - coded_bytes(self.context.model)}, xnn
 
+        first = self.recipe.conversions[0]
+        if first.quantize == "none":
+            self.context.options = first.options
         step = self._file(BASE, convert, None)
         self.context.overhead = step.values["overhead"]
         return step

@@ -67,8 +67,8 @@ def test_a_first_level_that_loses_too_much_is_tried_again_from_the_base():
 
 def test_a_size_is_aimed_at_with_what_the_last_file_took():
     goal = Goal(10_000, 0.9, None, target_bytes=500)
-    assert next_level(goal, RECIPE, []) == (490, None)
-    assert next_level(goal, RECIPE, [Level(490, 600, False)]) == (pytest.approx(490 * 500 / 600 * 0.98), 0)
+    assert next_level(goal, RECIPE, []) == (495, None)
+    assert next_level(goal, RECIPE, [Level(490, 600, False)]) == (pytest.approx(490 * 500 / 600 * 0.99), 0)
     assert next_level(goal, RECIPE, [Level(490, 495, True)]) is None
     target, start = next_level(goal, RECIPE, [Level(490, 300, True)])  # needlessly small
     assert start is None and target > 490

@@ -36,7 +36,8 @@ class RateTune(Stage):
     def run(self, context: Context) -> dict[str, Any]:
         levels = levels_of(context, self.levels, self.conv_levels)
         callback = RateCallback(
-            max(1.0, context.target_bytes - context.overhead),
+            context.target_bytes,
+            size_of=lambda model: context.size(),
             end=self.end,
             quantize_begin=self.quantize_begin,
             quantize_end=self.quantize_end,
