@@ -55,13 +55,13 @@ class AttentionStrategy(Strategy):
         scores = joined(layer._dot_product_equation, k, q, (ranges["key"], ranges["query"]), training)
         scores = rounded("scores", scores) * (1.0 / float(layer._key_dim) ** 0.5)
         known = ranges["probabilities"]
-        probabilities = fake_quantize(layer._masked_softmax(scores, mask), *known.ends(), known.bits)
+        probabilities = _rounded(layer._masked_softmax(scores, mask), known)
         dropped = layer._dropout_layer(probabilities, training=training)
         context = joined(layer._combine_equation, dropped, v, (known, ranges["value"]), training)
         context, of_context = rounded("context", context), ranges["context"]
         if getattr(layer, "_use_gate", False):
             gate = rounded("before_gate", projected(wrapper, layer._gate_dense, query, of_query, training))
-            gate = fake_quantize(layer._gate_dense.activation(gate), *ranges["gate"].ends(), ranges["gate"].bits)
+            gate = _rounded(layer._gate_dense.activation(gate), ranges["gate"])
             context, of_context = rounded("gated", context * gate), ranges["gated"]
         y = projected(wrapper, layer._output_dense, context, of_context, training)
         self._gives_scores = bool(arguments.get("return_attention_scores"))
@@ -76,6 +76,12 @@ def _fixed(function: str, bits: int) -> FixedRange:
     found = range_of_function(function, bits)
     assert found is not None
     return found
+
+
+def _rounded(x: Any, known: FixedRange) -> Any:
+    """x in the range's steps, while training too."""
+    low, high = known.ends()
+    return fake_quantize(x, low, high, known.bits)
 
 
 def _build_projections(layer: Any, query: Any, value: Any, key: Any = None) -> None:
