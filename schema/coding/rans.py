@@ -22,8 +22,7 @@ MAX_LANES_LOG2 = 12
 MAX_STEPS = 1 << 14  # symbols of a lane: so that numpy, which takes some 10 us for a step, is done soon
 LOWEST = 1 << 16  # of a lane's state between two symbols
 WORD_BITS = 16
-LANE_BYTES = 1024  # of coded symbols for each lane, or half as many: a lane costs about a byte
-FEW_STEPS = 2048  # where so many are not enough for all symbols, there are twice as many lanes
+LANE_BYTES = 4096  # of coded symbols for each lane, or half as many: a lane costs one to three bytes
 ENOUGH_LANES_LOG2 = 8  # for all but the longest streams
 
 
@@ -148,8 +147,6 @@ def _encode(symbols: np.ndarray, states: np.ndarray, table: Frequencies) -> tupl
 def _lanes_log2(count: int, bits: float) -> int:
     """Of the lanes for so many symbols that take so many bits."""
     enough = int(bits / 8 / LANE_BYTES).bit_length()
-    if count > FEW_STEPS << enough:
-        enough += 1
     return max(min(enough, ENOUGH_LANES_LOG2), (-(-count // MAX_STEPS) - 1).bit_length())
 
 
