@@ -11,7 +11,7 @@ from runtime.kernels.elementwise_parameters import BINARY, BINARY_LINEAR, BINARY
 from runtime.lowering import wide
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.broadcasting import CHUNK, Broadcast, broadcast
-from runtime.lowering.linear_pair import TOP_BYTE, find_linear, find_sum
+from runtime.lowering.linear_pair import find_linear, find_sum
 from schema import ops
 from schema.graph import TensorType
 from schema.ops.attributes import activation_range
@@ -64,7 +64,7 @@ def _proven(context: LoweringContext, linear: Mapping[str, float]) -> np.ndarray
     """What the kernel needs of the sum where it is proven to be linear."""
     (a, b), output = context.inputs, context.outputs[0]
     found = find_sum(context.node.op, a, b, output, int(linear["low"]), int(linear["high"]))
-    return 0 if found is None else context.derived("sum", lambda: found.vectors(TOP_BYTE))
+    return 0 if found is None else context.derived("sum", lambda: found.vectors())
 
 
 def _pairs(context: LoweringContext) -> np.ndarray:

@@ -22,8 +22,7 @@ WORTH = 2.0**-6  # with a larger margin too many results would have to be looked
 SMALLEST_FACTOR = 2.0**-12  # from there on float64 holds what float32 arithmetic rounds
 NEAR = 2.0**-10  # of a tie: pairs whose result small changes of the function can change
 NUDGE = 2.0**-18
-TOP_BYTE = 2.0**-24
-"""Factors for kernels that take bytes as the tops of int32."""
+TOP_BYTE = 2.0**-24  # of an int32 that has a number in its top byte
 EVERY = np.arange(-128, 128, dtype=np.float64)
 
 Scale = tuple[np.float32, int]
@@ -41,11 +40,12 @@ class LinearSum:
     low: int
     high: int
 
-    def vectors(self, scale: float) -> np.ndarray:
-        """What runtime.kernels.linear_sum reads: 16 float32 each of the factors, times a power of two, and the offset,
-        then 64 int8 each of low and high; as bytes.
+    def vectors(self) -> np.ndarray:
+        """What runtime.kernels.linear_sum reads: 16 float32 each of the factors, for numbers in the tops of int32, and
+        the offset, then 64 int8 each of low and high; as bytes.
         """
-        numbers = np.repeat(np.array([self.a_factor * scale, self.b_factor * scale, self.offset], np.float32), 16)
+        factors = [self.a_factor * TOP_BYTE, self.b_factor * TOP_BYTE, self.offset]
+        numbers = np.repeat(np.array(factors, np.float32), 16)
         return np.concatenate([numbers.view(np.int8), np.repeat(np.array([self.low, self.high], np.int8), 64)])
 
 
@@ -71,9 +71,9 @@ def _find_sum(op: str, a: Scale, b: Scale, output: Scale, low: int, high: int) -
     offset = output[1] - float(a_factor) * a[1] - float(b_factor) * b[1]
     exact = float(a_factor) * EVERY[:, np.newaxis] + float(b_factor) * EVERY + offset
     near = np.abs(exact - np.floor(exact) - 0.5) < NEAR
-    pairs = [EVERY[index] for index in np.nonzero(near)]
+    first, second = (EVERY[index] for index in np.nonzero(near))
     for numbers in _candidates(a_factor, b_factor, offset):
-        if (_rounded(*numbers, *pairs, low, high) != table[near]).any():
+        if (_rounded(*numbers, first, second, low, high) != table[near]).any():
             continue
         if (_rounded(*numbers, EVERY[:, np.newaxis], EVERY, low, high) == table).all():
             a_float, b_float, offset = map(float, numbers)

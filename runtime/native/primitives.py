@@ -16,6 +16,7 @@ PAUSE = "xnn_target_pause"
 DOT_U8_S8 = "xnn_target_dot_u8_s8"
 PACK_WORDS = "xnn_target_pack_words"
 PACK_BYTES = "xnn_target_pack_bytes"
+ROUND_TO_EVEN = "xnn_target_round_to_even"
 
 
 def define_primitives(text: str, target: Target) -> str:
@@ -91,6 +92,30 @@ ret <16 x i32> %r
 """
 
 
+def _round_to_even(target: Target) -> str:
+    """16 float32 of less than 2**22 as int32, ties to the even integer."""
+    head = f"define <16 x i32> @{ROUND_TO_EVEN}(<16 x float> %x) alwaysinline {{"
+    if target.has("avx512f"):
+        name = "@llvm.x86.avx512.mask.cvtps2dq.512"
+        return f"""
+declare <16 x i32> {name}(<16 x float>, <16 x i32>, i16, i32)
+{head}
+%r = call <16 x i32> {name}(<16 x float> %x, <16 x i32> zeroinitializer, i16 -1, i32 4)
+ret <16 x i32> %r
+}}
+"""
+    # 1.5 * 2**23 added to a smaller number: the sum's lowest bits are that number, rounded.
+    magic, bits = "float 1.2582912e+07", f"i32 {0x4B400000}"
+    return f"""
+{head}
+%sum = fadd <16 x float> %x, <{", ".join([magic] * 16)}>
+%bits = bitcast <16 x float> %sum to <16 x i32>
+%r = sub <16 x i32> %bits, <{", ".join([bits] * 16)}>
+ret <16 x i32> %r
+}}
+"""
+
+
 def _lanes(lanes: Iterable[int]) -> str:
     return f"<{', '.join(f'i32 {lane}' for lane in lanes)}>"
 
@@ -152,4 +177,5 @@ _DEFINITIONS: dict[str, Callable[[Target], str]] = {
     DOT_U8_S8: _dot_u8_s8,
     PACK_WORDS: _pack_words,
     PACK_BYTES: _pack_bytes,
+    ROUND_TO_EVEN: _round_to_even,
 }

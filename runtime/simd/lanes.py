@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from runtime.native.primitives import DOT_U8_S8, PACK_BYTES, PACK_WORDS
-from runtime.simd.vector import I32, F64x16, I8x64, I16x32, I32x16, Vector
+from runtime.native.primitives import DOT_U8_S8, PACK_BYTES, PACK_WORDS, ROUND_TO_EVEN
+from runtime.simd.vector import I32, F32x16, F64x16, I8x64, I16x32, I32x16, Vector
 
 LANE = 16  # bytes
 
@@ -46,6 +46,36 @@ def pack_bytes(typing_context, a, b):
     if a != I16x32 or b != I16x32:
         return None
     return I8x64(a, b), lambda context, builder, sig, args: _primitive(builder, PACK_BYTES, I8x64, args)
+
+
+@intrinsic
+def round_to_even(typing_context, value):
+    """I32x16 from F32x16 of less than 2**22: the nearest integers, of two the even one."""
+    if value != F32x16:
+        return None
+    return I32x16(value), lambda context, builder, sig, args: _primitive(builder, ROUND_TO_EVEN, I32x16, args)
+
+
+def _tops_of_quarter(quarter: int):
+    @intrinsic
+    def tops(typing_context, value):
+        """I32x16 of which 4 bytes of each 128-bit lane of an I8x64 are the top bytes, with zeros below."""
+
+        def codegen(context, builder, sig, args):
+            order = [64] * 64
+            for i in range(16):
+                order[4 * i + 3] = LANE * (i // 4) + 4 * quarter + i % 4
+            none = ir.Constant(I8x64.llvm, None)
+            bytes_ = builder.shuffle_vector(args[0], none, ir.Constant(ir.VectorType(I32, 64), order))
+            return builder.bitcast(bytes_, I32x16.llvm)
+
+        return (I32x16(value), codegen) if value == I8x64 else None
+
+    return tops
+
+
+# Of the four quarters of the lanes: narrowed by `pack_words` and `pack_bytes` they come out in order.
+tops_0, tops_1, tops_2, tops_3 = (_tops_of_quarter(quarter) for quarter in range(4))
 
 
 @intrinsic

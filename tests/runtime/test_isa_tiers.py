@@ -80,7 +80,10 @@ def test_kernels_against_their_references(tier):
     if tier not in available_tiers(host_target()):
         pytest.skip(f"this CPU lacks what {tier} needs")
     folder = ROOT / "tests" / "runtime"
-    files = [*folder.glob("test_*_kernels.py"), folder / "test_simd.py", folder / "test_fusion.py"]
+    files = [
+        *folder.glob("test_*_kernels.py"),
+        *(folder / f"test_{name}.py" for name in ("simd", "fusion", "linear_pair")),
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-m", "not nightly", *files],
         cwd=ROOT,

@@ -81,7 +81,7 @@ def test_a_proven_sum_is_the_references(op, case, low):
     )
     some = EVERY[::17].astype(int)
     np.testing.assert_array_equal(np.clip(exact(some[:, np.newaxis], some), low, 127), expected[::17, ::17])
-    np.testing.assert_array_equal(found.vectors(0.5)[:12].view(np.float32), np.repeat(a / 2, 3))
+    np.testing.assert_array_equal(found.vectors()[:12].view(np.float32), np.repeat(a / 2**24, 3))
 
 
 def once(value):
