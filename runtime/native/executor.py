@@ -15,6 +15,7 @@ from runtime.native.kernel_library import kernel_library
 from runtime.native.status import Status
 from runtime.native.system import system
 from runtime.native.worker_pool import (
+    CAPACITY,
     WALKER,
     RunBlock,
     WorkerPool,
@@ -100,7 +101,7 @@ class NativePlan:
             return first if self._calls else -1
         if first == 0 and count is None and self.is_alone(threads):
             return self.run_alone()
-        workers = max(1, min(default_threads() if threads is None else threads, self._width))
+        workers = max(1, min(default_threads() if threads is None else threads, self._width, CAPACITY + 1))
         with self._lock:
             if workers == 1:
                 block = RunBlock()

@@ -26,13 +26,18 @@ RUN_SCRATCH = 24
 RUN_SCRATCH_STRIDE = 32  # bytes per worker
 RUN_YIELD = 40  # address of sched_yield
 RUN_SPINS = 48  # pauses before yielding
-RUN_TICKET = 64  # (visit << 32) | next tile; a visit is one execution of a record
+RUN_SHARES = (
+    56  # into which the tiles of a visit are divided: one for each worker; a visit is one execution of a record
+)
 RUN_DONE = 128  # tiles of this visit that are finished
 RUN_CURRENT = 192  # record of an even visit, of an odd visit
 RUN_FAILURE = 208  # 0, or (record + 1) << 32 | status
 RUN_NEXT = 216  # where a limited run stopped
+RUN_ENDED = 224  # whether no visit is left
 RUN_ACTIVE = 256  # helpers that may still look at this block
-RUN_BYTES = 320
+RUN_TICKETS = 320  # of each share, a cache line apart: (visit << 32) | next tile, or | TAKEN where none is left
+
+TAKEN = 0xFFFFFFFF
 
 # The pool: how to wait and to wake, then one slot per helper.
 POOL_CAPACITY = 0

@@ -1,15 +1,17 @@
 """The executor's native code: plans are walked by one or more workers that know nothing of the kernels.
 
-With several workers a record is executed as a *visit*. Workers take tiles by advancing the ticket and count what they
-have finished; whoever finishes the last tile opens the next visit. Nobody waits for a worker that has not arrived: a
-helper may join in the middle of a run or come too late, and a run never depends on how many there are.
+With several workers a record is executed as a *visit*. Its tiles are divided into shares, one for each worker: tiles
+that follow each other, so that a worker finds in its own cache most of what it made of the tensors before. Workers take
+tiles of their share by advancing its ticket, half of what is left at a time, then those of other shares, and count what
+they have finished; whoever finishes the last tile opens the next visit. Nobody waits for a worker that has not arrived:
+a helper may join in the middle of a run or come too late, and a run never depends on how many there are.
 """
 
 from __future__ import annotations
 
 from numba import int64
 
-from runtime.kernels.abi import i64, inline, kernel, u8
+from runtime.kernels.abi import i64, inline, kernel, truncated_divide, u8
 from runtime.native import layout
 from runtime.native.atomics import (
     call_kernel,
@@ -69,21 +71,54 @@ def walk_alone(run, unused_1, unused_2, unused_3):
 
 
 @inline
-def open_visit(run, visit, index):
-    """Make record `index` (-1: the end) the work of `visit`. Only the worker that ended the visit before may."""
-    i64(run + layout.RUN_DONE)[0] = 0
-    i64(run + layout.RUN_CURRENT + 8 * (visit & 1))[0] = index
-    store_release(run + layout.RUN_TICKET, visit << 32)
+def end_of_share(units, grain, tiles, shares, share):
+    """The tile after the last one of a share; `units` times `grain` tiles are divided."""
+    return min(truncated_divide(units * (share + 1), shares) * grain, tiles)
 
 
 @inline
-def close_visit(run, visit, index):
+def ticket_of(run, share):
+    return run + layout.RUN_TICKETS + layout.CACHE_LINE * share
+
+
+@inline
+def open_visit(run, visit, index, worker):
+    """Make record `index` (-1: the end) the work of `visit`. Only the worker that ended the visit before may.
+
+    Shares without tiles are left as they are: all others are open before the visit can end, so that nobody is still
+    opening it then.
+    """
+    i64(run + layout.RUN_DONE)[0] = 0
+    i64(run + layout.RUN_CURRENT + 8 * (visit & 1))[0] = index
+    if index < 0:
+        store_release(run + layout.RUN_ENDED, 1)
+        return
+    record = word(run + layout.RUN_RECORDS) + layout.RECORD_BYTES * index
+    tiles, grain, shares = (
+        word(record + layout.RECORD_TILES),
+        word(record + layout.RECORD_GRAIN),
+        word(run + layout.RUN_SHARES),
+    )
+    units = truncated_divide(tiles + grain - 1, grain)
+    if units == 1:  # it is here already
+        store_release(ticket_of(run, worker), visit << 32)
+        return
+    first = int64(0)
+    for share in range(shares):
+        end = end_of_share(units, grain, tiles, shares, share)
+        if first < end:
+            store_release(ticket_of(run, share), visit << 32 | first)
+        first = end
+
+
+@inline
+def close_visit(run, visit, index, worker):
     """All tiles of record `index` are finished: go on to its successor."""
     after = successor(word(run + layout.RUN_RECORDS) + layout.RECORD_BYTES * index)
     if word(run + layout.RUN_LIMIT) == visit or load_acquire(run + layout.RUN_FAILURE) != 0:
         i64(run + layout.RUN_NEXT)[0] = after
         after = int64(-1)
-    open_visit(run, visit + 1, after)
+    open_visit(run, visit + 1, after, worker)
 
 
 @inline
@@ -91,30 +126,40 @@ def participate(run, worker):
     """Take tiles until the run has ended."""
     records = word(run + layout.RUN_RECORDS)
     scratch = word(run + layout.RUN_SCRATCH) + worker * word(run + layout.RUN_SCRATCH_STRIDE)
-    spins = word(run + layout.RUN_SPINS)
-    ticket_at = run + layout.RUN_TICKET
-    waited = int64(0)
+    spins, shares = word(run + layout.RUN_SPINS), word(run + layout.RUN_SHARES)
+    waited = looked = int64(0)
+    share = worker
     while True:
-        ticket = load_acquire(ticket_at)
-        visit = ticket >> 32
-        tile = ticket & _LOW
-        # If the ticket moves on in the meantime the record read here may be another one, but then the exchange fails.
-        index = load_acquire(run + layout.RUN_CURRENT + 8 * (visit & 1))
-        if index < 0:
-            return
-        record = records + layout.RECORD_BYTES * index
-        tiles = word(record + layout.RECORD_TILES)
-        if tile >= tiles:
+        ticket = load_acquire(ticket_of(run, share))
+        tile = ticket & layout.TAKEN
+        if tile == layout.TAKEN:
+            looked += 1
+            share = share + 1 if share + 1 < shares else int64(0)
+            if looked < shares:
+                continue
+            looked, share = int64(0), worker
+            if load_acquire(run + layout.RUN_ENDED) != 0:
+                return
             waited += 1
             if waited <= spins:
                 pause()
             else:
                 call_system(word(run + layout.RUN_YIELD), 0, 0, 0)
             continue
-        end = min(tile + word(record + layout.RECORD_GRAIN), tiles)
-        if not compare_exchange(ticket_at, ticket, visit << 32 | end):
+        # If the ticket moves on in the meantime the record read here may be another one, but then the exchange fails.
+        visit = ticket >> 32
+        index = load_acquire(run + layout.RUN_CURRENT + 8 * (visit & 1))
+        if index < 0:
             continue
-        waited = int64(0)
+        record = records + layout.RECORD_BYTES * index
+        tiles, grain = word(record + layout.RECORD_TILES), word(record + layout.RECORD_GRAIN)
+        units = truncated_divide(tiles + grain - 1, grain)
+        last = tiles if units == 1 else end_of_share(units, grain, tiles, shares, share)
+        end = min(tile + max(truncated_divide((last - tile) >> 1, grain), int64(1)) * grain, last)
+        if not compare_exchange(ticket_of(run, share), ticket, visit << 32 | (end if end < last else layout.TAKEN)):
+            continue
+        waited = looked = int64(0)
+        share = worker
         if load_acquire(run + layout.RUN_FAILURE) == 0:
             status = call_kernel(
                 word(record + layout.RECORD_KERNEL), word(record + layout.RECORD_PARAMS), tile, end, scratch
@@ -122,7 +167,7 @@ def participate(run, worker):
             if status != 0:
                 compare_exchange(run + layout.RUN_FAILURE, 0, failure_code(index, status))
         if fetch_add(run + layout.RUN_DONE, end - tile) + end - tile == tiles:
-            close_visit(run, visit, index)
+            close_visit(run, visit, index, worker)
 
 
 @inline
@@ -156,8 +201,10 @@ def call_helpers(run, pool, wanted):
 @kernel
 def walk_together(run, pool, helpers, unused):
     """Execute a run on the calling thread with up to `helpers` workers of the pool."""
+    i64(run + layout.RUN_SHARES)[0] = helpers + 1
+    i64(run + layout.RUN_ENDED)[0] = 0
     # Visits count from 1, so that RUN_LIMIT, the number of records to execute, is that of the last visit.
-    open_visit(run, int64(1), word(run + layout.RUN_FIRST))
+    open_visit(run, int64(1), word(run + layout.RUN_FIRST), int64(0))
     call_helpers(run, pool, helpers)
     participate(run, int64(0))
     return load_acquire(run + layout.RUN_FAILURE) & _LOW

@@ -38,7 +38,8 @@ class RunBlock:
     """The memory through which the workers of one run talk (see runtime.native.layout)."""
 
     def __init__(self) -> None:
-        words = aligned_words(layout.RUN_BYTES // 8)
+        words = aligned_words((layout.RUN_TICKETS + (CAPACITY + 1) * layout.CACHE_LINE) // 8)
+        words[layout.RUN_TICKETS // 8 :] = layout.TAKEN
         self.address = int(words.ctypes.data)
         self.words = memoryview(words)  # an item costs a third of an array's
 

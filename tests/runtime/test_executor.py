@@ -50,6 +50,19 @@ def test_kernels_see_all_that_earlier_kernels_wrote(probe, threads, grain):
         np.testing.assert_allclose(a, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("tiles", [1, 2, 3, 7, 50])
+def test_all_tiles_are_computed_once(probe, threads, tiles):
+    """However they are divided: fewer than workers, grains that do not divide them, one tile for all."""
+    counts = [np.zeros(tiles, np.int64) for _ in range(4)]
+    grains = (1, 2, 3, tiles)
+    plan = NativePlan([probe("count", 0, c, tiles=tiles, grain=g) for c, g in zip(counts, grains, strict=True)])
+    for _ in range(200):
+        plan.run(threads)
+    for count in counts:
+        np.testing.assert_array_equal(count, 200)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_failure_stops_the_run_and_names_the_call(probe, threads):
     count = np.array([5, 0], np.int64)

@@ -53,6 +53,15 @@ def probe_clear(params, begin, end, scratch):
 
 
 @kernel
+def probe_count(params, begin, end, scratch):
+    """Adds 1 to a tile's int64."""
+    p = view(PROBE, params)
+    for i in range(begin, end):
+        i64(p.target)[i] += 1
+    return 0
+
+
+@kernel
 def probe_fail(params, begin, end, scratch):
     """Fails with status `row` in the tile whose number is `scale`."""
     p = view(PROBE, params)
