@@ -118,6 +118,16 @@ def read_results() -> list[Run]:
     return [Run(**row) for row in json.loads(RESULTS.read_text())] if RESULTS.exists() else []
 
 
+def keep(made: Run) -> None:
+    """Adds a run to what has been run, in the place of an earlier one of the same kind."""
+
+    def kind(row: Run) -> tuple[str, str, int, int]:
+        return row.net, row.recipe, row.size, row.seed
+
+    rows = sorted([row for row in read_results() if kind(row) != kind(made)] + [made], key=kind)
+    RESULTS.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", nargs="+", choices=NETS, default=list(NETS))
@@ -139,9 +149,7 @@ def main() -> None:
                     for seed in range(options.first_seed, options.first_seed + options.seeds):
                         made = run(net, recipe, size, seed, net.epochs[recipe])
                         print(table([made]), flush=True)
-                        RESULTS.write_text(
-                            json.dumps([asdict(row) for row in [*read_results(), made]], indent=1) + "\n"
-                        )
+                        keep(made)
     TABLE.write_text(table(read_results()))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import runtime  # noqa: F401 (its decoder of streams is registered)
 from schema.coding import constant as constant_coding
 from schema.graph import Constant
+from xnn_tf.clustering import codebook, nearest
 from xnn_tf.kernels import Kernel, find_kernels
 
 _KEPT = 4096  # sizes remembered: of each kernel, those at many settings
@@ -47,16 +48,14 @@ def values(kernel: Kernel) -> np.ndarray:
 
 
 def quantized(weight: np.ndarray, levels: int) -> np.ndarray:
-    """The weight with so many values at most, equally far apart, zero among them: a stand-in for clustering.
+    """The weight with so many values at most, zero among them: what clustering would make of it.
 
     Args:
         weight: of any shape.
-        levels: from 3 on, zero included.
+        levels: from 2 on, zero included.
     """
-    largest = float(np.abs(weight).max(initial=0.0))
-    if largest == 0:
+    values = codebook(weight, levels - 1, init="linear")
+    if values.size == 0:
         return weight
-    step = largest / max(1, (levels - 1) // 2)
-    snapped = np.round(weight / step) * step
     # What is not zero stays so: zeros are the pruning step's business.
-    return np.where((snapped == 0) & (weight != 0), np.copysign(step, weight), snapped).astype(np.float32)
+    return np.where(weight == 0, weight, values[nearest(weight, values)])

@@ -33,7 +33,6 @@ class Context:
         task: loss, optimizer and measure.
         train, validation: the data.
         target_bytes: of the file that this level aims at.
-        overhead: bytes of a file that are not of kernels.
         options: of the converter, for files by which sizes are judged.
         epochs: that this stage may train.
         found: what stages found, by name: `sensitivity` has curves.
@@ -50,7 +49,6 @@ class Context:
     validation: Data
     progress: Progress
     target_bytes: float = 0.0
-    overhead: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     epochs: int = 1
     found: dict[str, Any] = field(default_factory=dict)
@@ -114,6 +112,18 @@ class Context:
     def size(self) -> int:
         """Bytes of the file of the model as it is."""
         return len(self.convert(**self.options).bytes)
+
+    def size_with(self, weights: Mapping[str, np.ndarray]) -> int:
+        """Bytes of the file that the model would have with these kernels, by `path/weight`."""
+        changed = [kernel for kernel in self.kernels() if kernel.name in weights]
+        present = [kernel.variable.numpy() for kernel in changed]
+        try:
+            for kernel in changed:
+                kernel.variable.assign(weights[kernel.name])
+            return self.size()
+        finally:
+            for kernel, weight in zip(changed, present, strict=True):
+                kernel.variable.assign(weight)
 
     def score(self, xnn: bytes) -> float:
         """On the validation data."""

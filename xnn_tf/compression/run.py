@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from xnn_tf.compression import budget
-from xnn_tf.compression.coded_size import coded_bytes
 from xnn_tf.compression.context import Context
 from xnn_tf.compression.goal import Goal
 from xnn_tf.compression.levels import Level, next_level
@@ -73,15 +72,12 @@ class Run:
 
         def convert() -> tuple[dict[str, Any], bytes]:
             xnn = self.context.convert().bytes
-            found = {"conversion": "float32", "bytes": len(xnn), "score": self.context.score(xnn)}
-            return found | {"overhead": self.context.size() - coded_bytes(self.context.model)}, xnn
+            return {"conversion": "float32", "bytes": len(xnn), "score": self.context.score(xnn)}, xnn
 
         first = self.recipe.conversions[0]
         if first.quantize == "none":
             self.context.options = first.options
-        step = self._file(BASE, convert, None)
-        self.context.overhead = step.values["overhead"]
-        return step
+        return self._file(BASE, convert, None)
 
     def levels(self, goal: Goal) -> None:
         """Runs the stages that are there once, and then levels until the goal is reached as well as it can be."""

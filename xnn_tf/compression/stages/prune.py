@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from xnn_tf.compression.allocation import Rule, allot
+from xnn_tf.compression.allocation import Rule, allot, pruned
+from xnn_tf.compression.coded_size import coded_bytes_of, quantized
 from xnn_tf.compression.context import Context, exactly
 from xnn_tf.compression.stages.base import Stage, levels_of
 from xnn_tf.prune_callback import PruneCallback
+
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,33 @@ class Prune(Stage):
     iterations: int = 1
 
     def run(self, context: Context) -> dict[str, Any]:
-        weights = context.weights()
-        curves = {n: c for n, c in context.found.get("sensitivity", {}).get("curves", {}).items() if n in weights}
-        levels = levels_of(context, self.levels, self.conv_levels)
-        target = max(1.0, context.target_bytes - context.overhead)
-        sparsities = allot(weights, self.rule, target, levels, curves or None)
         trained: dict[str, Any] = {}
         rounds = _parts(context.epochs, self.iterations)
         schedule = {"end": self.end} if self.iterations == 1 else {"schedule": "constant", "begin": 0}
         for number, epochs in enumerate(rounds, start=1):
+            # What training has changed since the last round counts: where the zeros lie, and which neurons are left.
+            sparsities = self._sparsities(context)
             # Each round takes the same share of what is left.
             reached = {exactly([n])[0]: 1 - (1 - s) ** (number / len(rounds)) for n, s in sparsities.items()}
-            callback = PruneCallback(None, per_layer=reached, include=exactly(list(weights)), **schedule)
+            callback = PruneCallback(None, per_layer=reached, include=exactly(list(sparsities)), **schedule)
             done = context.fit([callback], epochs, self.learning_rate)
             done["epochs"] += trained.get("epochs", 0)
             done["seconds"] += trained.get("seconds", 0.0)
             trained = done
         return {"sparsities": sparsities, **trained}
+
+    def _sparsities(self, context: Context) -> dict[str, float]:
+        """Those at which the file of the model, as it is now, would have the bytes that are aimed at."""
+        weights = context.weights()
+        curves = {n: c for n, c in context.found.get("sensitivity", {}).get("curves", {}).items() if n in weights}
+        levels = levels_of(context, self.levels, self.conv_levels)
+        besides = 0  # bytes of a file that kernels do not explain, less those of neurons that are left out of it
+        for _ in range(_TRIES):
+            target = max(1.0, context.target_bytes - besides)
+            sparsities = allot(weights, self.rule, target, levels, curves or None)
+            made = {name: quantized(pruned(weights[name], s), levels[name]) for name, s in sparsities.items()}
+            besides = context.size_with(made) - sum(map(coded_bytes_of, made.values()))
+        return sparsities
 
     def suggest(self, trial: Any) -> Prune:
         return replace(self, end=trial.suggest_float("prune_end", 0.3, 0.8))
