@@ -21,7 +21,7 @@ from schema.graph import Constant, Tensor
 from schema.quantization import Quantization
 
 LIMIT = 127  # weights are symmetric, -128 is not used
-CODEBOOK = 128  # more distinct values than that would not survive one scale for the whole tensor
+CODEBOOK = 2 * 127  # distinct values beside zero: as many as int8 has
 SAMPLE = 1 << 14  # elements that tell a clustered kernel from others before all are sorted
 BIASES = {INT8: (np.dtype(np.int32), 2**30), INT16: (np.dtype(np.int64), 2**46)}
 """By the dtype of activations: that of a bias, and half of what sums hold, so that products can be added to it."""
