@@ -16,6 +16,7 @@ import numpy as np
 
 from runtime.chains import Chain
 from runtime.kernels.table import find_kernel
+from schema import costs
 from schema.graph import Node, Tensor
 from schema.inference import Inference
 
@@ -51,6 +52,19 @@ def before(node: Node) -> list[Node]:
 def has_residual(node: Node) -> bool:
     """Whether a node is a convolution with an addition in it."""
     return node.op == "CONV_2D" and len(node.inputs) > RESIDUAL
+
+
+def reads(node: Node) -> list[Tensor | None]:
+    """What a node of a plan takes from memory: of fused nodes, not what is between them."""
+    return [*node.inputs, *(t for inner in before(node) for t in inner.inputs)]
+
+
+def macs(node: Node, known: Inference) -> int:
+    """Multiply-accumulates of all that a node of a plan computes."""
+    inputs, count = list(node.inputs), 0
+    if isinstance(node, Fused) and node.before is not None:
+        inputs[0], count = node.before.outputs[0], macs(node.before, known)
+    return count + costs.macs(Node(node.op, inputs, node.outputs, node.attributes), known.types)
 
 
 def fuse(nodes: Sequence[Node], known: Inference, outputs: Iterable[Tensor | None]) -> list[Node]:

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from runtime import chains, control_flow, fusion
+from runtime import chains, control_flow, fusion, sharing
 from runtime.kernels.table import lowering_for
 from runtime.lowering import elementwise_chain
 from runtime.lowering.base import (
@@ -183,7 +183,8 @@ class Plan:
             else:
                 names = [str(node) for node, count in zip(step.nodes, step.counts, strict=True) for _ in range(count)]
                 step.plan = NativePlan(
-                    [_resolve(call, places, symbols, name) for call, name in zip(step.calls, names, strict=True)]
+                    [_resolve(call, places, symbols, name) for call, name in zip(step.calls, names, strict=True)],
+                    alone=not sharing.is_worth_it(step.nodes, self.inference),
                 )
 
     def _view(self, tensor: Tensor, offset: int) -> np.ndarray:

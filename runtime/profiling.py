@@ -98,28 +98,16 @@ def _node(plan: Plan, part: Part, median: float, overhead: float, peaks: dict[st
         "+".join(fusion.members(node)),
         part.kernel,
         max(median - overhead, 0.0) if part.native else median,
-        _macs(node, plan.inference),
-        costs.bytes_of([*_read(node), *node.outputs], types),
+        fusion.macs(node, plan.inference),
+        costs.bytes_of([*fusion.reads(node), *node.outputs], types),
         None if dtype is None else peaks[dtype],
     )
-
-
-def _read(node: Node) -> list[Tensor | None]:
-    """What comes from memory: of fused nodes, not what is between them."""
-    return [*node.inputs, *(t for inner in fusion.before(node) for t in inner.inputs)]
-
-
-def _macs(node: Node, inference: Inference) -> int:
-    inputs, count = list(node.inputs), 0
-    if isinstance(node, fusion.Fused) and node.before is not None:
-        inputs[0], count = node.before.outputs[0], _macs(node.before, inference)
-    return count + costs.macs(Node(node.op, inputs, node.outputs, node.attributes), inference.types)
 
 
 def _product_dtype(node: Node, inference: Inference) -> str | None:
     """The dtype in which a node multiplies, of those that the product is measured in."""
     dtype = inference.types[node.outputs[0]].dtype.name
-    return dtype if dtype in ("float32", "int8") and _macs(node, inference) else None
+    return dtype if dtype in ("float32", "int8") and fusion.macs(node, inference) else None
 
 
 def _medians(

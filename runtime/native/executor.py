@@ -62,9 +62,12 @@ class KernelCall:
 
 
 class NativePlan:
-    """Kernel calls that run in their order. `run` may be called by many threads; one runs at a time."""
+    """Kernel calls that run in their order. `run` may be called by many threads; one runs at a time.
 
-    def __init__(self, calls: Sequence[KernelCall]) -> None:
+    alone: the calling thread does all the work, however many threads are offered.
+    """
+
+    def __init__(self, calls: Sequence[KernelCall], alone: bool = False) -> None:
         symbols = kernel_library().load([WALKER])
         self._walk_alone = native_function_of_one(symbols["xnn_walk_alone"])
         self._walk_together = native_function(symbols["xnn_walk_together"])
@@ -72,7 +75,7 @@ class NativePlan:
         self._records = _records(self._calls, symbols["xnn_nothing"])
         self._records_address = int(self._records.ctypes.data)
         # Tiles that can be computed at the same time: more workers than that find nothing to do.
-        self._width = max((-(-call.tiles // call.grain) for call in calls), default=1)
+        self._width = 1 if alone else max((-(-call.tiles // call.grain) for call in calls), default=1)
         self._scratch_stride = -(-max((call.scratch for call in calls), default=0) // 128) * 128
         self._system = system()
         self._reset()
