@@ -1,12 +1,39 @@
-"""The engine's integers, outside of training: sums are exact in the file, and nearly so in float32."""
+"""The engine's integers: what float32 sums stand for, and results that it rounds in a way of its own.
+
+Whole numbers are held in float64, which has all integers up to 2**53; the engine's accumulators times multipliers stay
+below. Functions that give real numbers give float32 multiples of the output's scale.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from xnn_tf.quantization.fake_quantize import SMALLEST, in_place_of, round_bias
+
+Exact = Callable[[Any], Any]
+"""The scale of a result -> the result as the engine computes it, real numbers."""
+
+
+def whole(x: Any, scale: Any) -> Any:
+    """The integers of numbers that were rounded to multiples of a scale."""
+    return tf.round(wide(x) / wide(scale))
+
+
+def wide(x: Any) -> Any:
+    return tf.cast(x, tf.float64)
+
+
+def real(steps: Any, scale: Any) -> Any:
+    return tf.cast(steps, tf.float32) * scale
+
+
+def half_away(x: Any) -> Any:
+    """The nearest whole number, ties away from zero."""
+    return tf.sign(x) * tf.floor(tf.abs(x) + tf.constant(0.5, x.dtype))
 
 
 def accumulated(result: Any, bias: Any, step: Any, training: bool, factor: Any = None) -> Any:
@@ -16,10 +43,10 @@ def accumulated(result: Any, bias: Any, step: Any, training: bool, factor: Any =
     well. step: of these integers, None where it is unknown. factor: (channels,), of a folded BatchNorm.
     """
     scaled = result if factor is None else result * factor
-    whole = step if factor is None or step is None else step * tf.abs(factor)
+    unit = step if factor is None or step is None else step * tf.abs(factor)
     if bias is not None:
         bias = tf.convert_to_tensor(bias)
-        bias = bias if whole is None else round_bias(bias, whole)
+        bias = bias if unit is None else round_bias(bias, unit)
     plain = scaled if bias is None else scaled + bias
     if training or step is None:
         return plain
@@ -27,47 +54,110 @@ def accumulated(result: Any, bias: Any, step: Any, training: bool, factor: Any =
     if factor is not None:
         sums = sums * tf.sign(factor)
     if bias is not None:
-        sums = sums + tf.round(bias / tf.where(whole > SMALLEST, whole, tf.ones_like(whole)))
+        sums = sums + tf.round(bias / tf.where(unit > SMALLEST, unit, tf.ones_like(unit)))
         # A channel whose weights count for nothing is its bias, whatever the step.
-        exact = tf.where(whole > SMALLEST, sums * whole, plain)
+        exact = tf.where(unit > SMALLEST, sums * unit, plain)
     else:
-        exact = sums * whole
+        exact = sums * unit
     return in_place_of(plain, exact)
 
 
-def mean_rounded(mean: Any, count: int, scale_in: Any, scale_out: Any) -> Any:
+@dataclass(frozen=True)
+class Products:
+    """What a linear layer sums beside int16 activations, and how the engine brings it to the output's scale. There the
+    last bit of a multiplier is up to a step of the result, so that all is rounded as the converter rounds it.
+
+    Attributes:
+        integers: gives the sums of products, whole numbers, channels last.
+        scale_in: of the input.
+        largest: (channels,), of each channel's weights.
+        most: (channels,), the integer that this is.
+        bias: real, or None.
+        factor: (channels,), of a folded BatchNorm, or None.
+        once: round as FULLY_CONNECTED does.
+    """
+
+    integers: Callable[[], Any]
+    scale_in: Any
+    largest: Any
+    most: Any
+    bias: Any = None
+    factor: Any = None
+    once: bool = False
+
+    def requantized(self, scale: Any) -> Any:
+        """The result, before the fused activation, for a scale of the output."""
+        sums, largest = self.integers(), self.largest
+        if self.factor is not None:
+            sums, largest = sums * tf.sign(wide(self.factor)), largest * tf.abs(self.factor)
+        weights = tf.cast(wide(largest) / wide(tf.maximum(self.most, 1.0)), tf.float32)
+        # A channel without weights is its bias: as the converter has it, in steps of 1/256 of the output's.
+        unit = tf.where(weights > SMALLEST, wide(self.scale_in) * wide(weights), wide(scale) / 256)
+        if self.bias is not None:
+            sums = sums + half_away(wide(self.bias) / wide(tf.cast(unit, tf.float32)))
+        ratio = unit / wide(scale)
+        return real(half_away(sums * ratio) if self.once else by_short_multiplier(sums, ratio), scale)
+
+
+def mean_of(total: Any, count: int, scale_in: Any) -> Exact:
     """The mean of `count` integers as the engine computes it (QuantizedMeanOrSum of tensorflow/lite/kernels/internal/
     reference/reduce.h): one multiplier for the quotient, and two roundings, of which the first keeps few bits.
+
+    total: of the integers.
     """
-    multiplier, shift = _multiplier(tf.cast(scale_in, tf.float64) / tf.cast(scale_out, tf.float64))
-    more = tf.minimum(tf.constant(count.bit_length() - 1, tf.float64), 31 + shift)
-    multiplier = tf.floor(multiplier * 2.0**more / count)
-    total = tf.round(tf.cast(mean * count / scale_in, tf.float64))
-    return in_place_of(mean, _multiplied(total, multiplier, shift - more, scale_out))
+
+    def exact(scale_out: Any) -> Any:
+        multiplier, shift = _multiplier(wide(scale_in) / wide(scale_out))
+        more = tf.minimum(tf.constant(count.bit_length() - 1, tf.float64), 31 + shift)
+        multiplier = tf.floor(multiplier * 2.0**more / count)
+        return real(_multiplied(total, multiplier, shift - more), scale_out)
+
+    return exact
 
 
-def leaky_rounded(result: Any, inputs: Any, slope: float, scale_in: Any, scale_out: Any) -> Any:
+def leaky(steps: Any, slope: float, scale_in: Any) -> Exact:
     """LeakyReLU of integers as the engine computes it (tensorflow/lite/kernels/internal/reference/leaky_relu.h): a
     multiplier for each side of zero, and two roundings, which together are off by up to 0.76 of a step.
     """
-    ratio = tf.cast(scale_in, tf.float64) / tf.cast(scale_out, tf.float64)
-    steps = tf.round(tf.cast(inputs / scale_in, tf.float64))
-    above = _multiplied(steps, *_multiplier(ratio), scale_out)
-    below = _multiplied(steps, *_multiplier(ratio * slope), scale_out)
-    return in_place_of(result, tf.where(steps >= 0, above, below))
+
+    def exact(scale_out: Any) -> Any:
+        above = rescaled(steps, scale_in / scale_out)
+        below = rescaled(steps, scale_in * tf.constant(slope, tf.float32) / scale_out)
+        return real(tf.where(steps >= 0, above, below), scale_out)
+
+    return exact
+
+
+def rescaled(steps: Any, ratio: Any) -> Any:
+    """steps * ratio, rounded as MultiplyByQuantizedMultiplier does (tensorflow/lite/kernels/internal/common.cc): to 31
+    bits of the ratio, and twice.
+    """
+    return _multiplied(steps, *_multiplier(wide(ratio)))
+
+
+def by_short_multiplier(steps: Any, ratio: Any) -> Any:
+    """steps * ratio as it is rounded beside int16 activations (the int64 overload in common.cc): once, with 15 bits of
+    the ratio, whose error is up to one step of a large result.
+    """
+    multiplier, shift = _multiplier(ratio)
+    short = tf.minimum(tf.floor((multiplier + 2.0**15) / 2.0**16), 2.0**15 - 1)
+    return tf.floor(steps * short * 2.0 ** (shift - 15) + 0.5)
+
+
+def exponent(x: Any) -> Any:
+    """The least whole number n with x < 2**n, for x above 0; float64."""
+    found = tf.floor(tf.math.log(x) / tf.cast(tf.math.log(2.0), tf.float64)) + 1
+    found = tf.where(x >= 2.0**found, found + 1, found)
+    return tf.where(x < 2.0 ** (found - 1), found - 1, found)
 
 
 def _multiplier(ratio: Any) -> tuple[Any, Any]:
     """A number above 0 as multiplier * 2**(shift - 31), the multiplier a whole number of 31 bits; all float64."""
-    shift = tf.floor(tf.math.log(ratio) / tf.cast(tf.math.log(2.0), tf.float64)) + 1
-    shift = tf.where(ratio >= 2.0**shift, shift + 1, shift)
+    shift = exponent(ratio)
     return tf.floor(ratio * 2.0 ** (31 - shift) + 0.5), shift
 
 
-def _multiplied(steps: Any, multiplier: Any, shift: Any, scale: Any) -> Any:
-    """steps * multiplier * 2**(shift - 31), rounded as MultiplyByQuantizedMultiplier does (tensorflow/lite/kernels/
-    internal/common.cc), times the scale of the result: float32.
-    """
+def _multiplied(steps: Any, multiplier: Any, shift: Any) -> Any:
+    """steps * multiplier * 2**(shift - 31) in two roundings."""
     high = tf.floor((steps * 2.0 ** tf.maximum(shift, 0.0) * multiplier + 2.0**30) / 2.0**31)
-    low = high / 2.0 ** tf.maximum(-shift, 0.0)
-    return tf.cast(tf.sign(low) * tf.floor(tf.abs(low) + 0.5), tf.float32) * scale
+    return half_away(high / 2.0 ** tf.maximum(-shift, 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schema.errors import InputError, UnsupportedError
+from schema.errors import InputError
 from xnn_tf.keras_compat import is_built, require_tensorflow_keras
 from xnn_tf.quantization.settings import QuantizationRecipe, recipe_of
 
@@ -38,6 +38,7 @@ def quantize_aware(
     from xnn_tf.quantization.plan import plan
     from xnn_tf.quantization.rebuild import Rebuild
     from xnn_tf.quantization.trace import trace
+    from xnn_tf.quantization.wrapper import refuse_mixed_precision
 
     require_tensorflow_keras(model)
     recipe = recipe_of(recipe)
@@ -46,11 +47,7 @@ def quantize_aware(
     for layer in model._flatten_layers():
         if hasattr(layer, "output_source"):
             raise InputError(f"model '{model.name}' is quantize-aware already: layer '{layer.name}'")
-        if layer.compute_dtype in ("float16", "bfloat16", "float64"):
-            raise UnsupportedError(
-                f"layer '{layer.name}' computes in {layer.compute_dtype}: quantize-aware training needs float32; set "
-                "the dtype policy back before the model is built"
-            )
+        refuse_mixed_precision(layer)
     traced = trace(model)
     result = Rebuild(model, traced, recipe).run(plan(traced, recipe))
     if calibration is not None:

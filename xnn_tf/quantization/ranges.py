@@ -6,11 +6,14 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from xnn_tf.quantization.fake_quantize import fake_quantize, scale_and_zero_point
+from xnn_tf.quantization.fake_quantize import fake_quantize, in_place_of, scale_and_zero_point
+from xnn_tf.quantization.integers import Exact, half_away, real
 from xnn_tf.quantization.observing import is_observing
 from xnn_tf.quantization.settings import Settings
 
 LEARNED_RATE = 0.1  # learned ends of a range move slower than weights: every number of the tensor pulls at them
+
+NEAR_END = 2.0**-8  # of the results of a sigmoid or tanh
 
 
 class Range(Protocol):
@@ -21,8 +24,20 @@ class Range(Protocol):
     def ends(self) -> tuple[Any, Any]:
         """(lowest, highest) real number, scalars of float32 with zero between them."""
 
-    def __call__(self, x: Any, training: bool) -> Any:
-        """x, rounded; ranges that follow the data do so while training."""
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
+        """x, rounded; ranges that follow the data do so while training. exact: what the engine gives in place of x,
+        where that is not x rounded once; in training it is heeded of int16, of which a step is hardly more than what
+        float32 sums are off.
+        """
+
+
+def rounded(x: Any, low: Any, high: Any, bits: int, training: bool, exact: Exact | None) -> Any:
+    """x in steps of the range's 8 or 16 bits."""
+    if bits == 16 or (exact is not None and not training):
+        scale, _ = scale_and_zero_point(low, high, bits)
+        # Of int16 FakeQuant itself misses some: 16 bits and a half leave float32 few bits to tell ties by.
+        x = in_place_of(x, real(half_away(tf.stop_gradient(x) / scale), scale) if exact is None else exact(scale))
+    return fake_quantize(x, low, high, bits)
 
 
 def scale_of(source: Range) -> tuple[Any, Any]:
@@ -33,7 +48,7 @@ def scale_of(source: Range) -> tuple[Any, Any]:
 class FixedRange:
     """The range that an op's specification gives its output, whatever the data.
 
-    Nothing is rounded while training: a loss cannot take the logarithm of a probability that was rounded to 0.
+    Nothing is rounded to the range while training: a loss cannot take the logarithm of a probability of 0.
     """
 
     def __init__(self, low: float, high: float, bits: int):
@@ -45,8 +60,15 @@ class FixedRange:
     def ends(self) -> tuple[Any, Any]:
         return tf.constant(self._ends[0], tf.float32), tf.constant(self._ends[1], tf.float32)
 
-    def __call__(self, x: Any, training: bool) -> Any:
-        return x if training else fake_quantize(x, *self.ends(), self.bits)
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
+        if not training:
+            return rounded(x, *self.ends(), self.bits, training, exact)
+        if self.bits == 8 or exact is None:
+            return x
+        # Tables of int16 are off by more than a step, but not near the ends, where rounding would stop gradients.
+        low, high = self.ends()
+        inside = tf.minimum(x - low, high - x) > NEAR_END
+        return in_place_of(x, tf.where(inside, exact(scale_and_zero_point(low, high, self.bits)[0]), x))
 
 
 class TableRange:
@@ -60,15 +82,17 @@ class TableRange:
         table = tf.stop_gradient(tf.convert_to_tensor(self._table))
         return _proper(tf.reduce_min(table), tf.reduce_max(table), self.bits)
 
-    def __call__(self, x: Any, training: bool) -> Any:
-        return fake_quantize(x, *self.ends(), self.bits)
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
+        return rounded(x, *self.ends(), self.bits, training, exact)
 
 
 class TrainedRange:
     """A range with variables. They are NaN until data was seen: training has to begin, or `calibration` be given.
 
     ranges="moving": the mean of the smallest and largest numbers of past batches, exponentially weighted, as in Jacob
-    et al. 2018. "learned": they begin so, with the first batch, and the gradient moves them from then on.
+    et al. 2018; of the first 1 / (1 - momentum) batches the plain mean, so that none of them counts more than others.
+    What calibration found counts as a batch. "learned": they begin with the first batch, and the gradient moves them
+    from then on.
     """
 
     def __init__(self, owner: Any, name: str, settings: Settings):
@@ -77,12 +101,13 @@ class TrainedRange:
         self._momentum = settings.momentum
         self.low = owner.add_range_end(f"{name}_low", self._learned)
         self.high = owner.add_range_end(f"{name}_high", self._learned)
+        self._batches = None if self._learned else owner.add_counter(f"{name}_batches")
 
     def ends(self) -> tuple[Any, Any]:
         low, high = tf.convert_to_tensor(self.low), tf.convert_to_tensor(self.high)
         return _proper(low, high, self.bits)
 
-    def __call__(self, x: Any, training: bool) -> Any:
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
         if training:
             self._follow(x)
         elif is_observing():
@@ -92,18 +117,24 @@ class TrainedRange:
             low, high = tf.stop_gradient(low), tf.stop_gradient(high)
         elif training:
             low, high = _slowed(low), _slowed(high)
-        return fake_quantize(x, low, high, self.bits)
+        return rounded(x, low, high, self.bits, training, exact)
 
     def _widen(self, x: Any) -> None:
         for end, seen, wider in ((self.low, tf.reduce_min(x), tf.minimum), (self.high, tf.reduce_max(x), tf.maximum)):
             end.assign(tf.where(_unknown(end), seen, wider(end, seen)))
+        if self._batches is not None:
+            self._batches.assign(tf.maximum(self._batches, 1))
 
     def _follow(self, x: Any) -> None:
         x = tf.stop_gradient(x)
+        weight = tf.zeros(())
+        if self._batches is not None:
+            batches = tf.convert_to_tensor(self._batches)
+            weight = tf.maximum(1 - self._momentum, 1 / (tf.cast(batches, tf.float32) + 1))
+            self._batches.assign(batches + 1)
         for end, seen in ((self.low, tf.reduce_min(x)), (self.high, tf.reduce_max(x))):
             old = tf.stop_gradient(tf.convert_to_tensor(end))
-            later = old if self._learned else old + (1 - self._momentum) * (seen - old)
-            end.assign(tf.where(_unknown(end), seen, later))
+            end.assign(tf.where(_unknown(end), seen, old + weight * (seen - old)))
 
 
 def _unknown(end: Any) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from schema.errors import InputError
 from xnn_tf.quantization.settings import Settings
+
+if TYPE_CHECKING:
+    from xnn_tf.quantization.integers import Exact
 
 _known: dict[str, type[Strategy]] = {}
 S = TypeVar("S", bound="type[Strategy]")
@@ -22,7 +25,7 @@ class Strategy:
 
             def call(self, wrapper, inputs, sources, training, **arguments):
                 gain = self.quantized(wrapper, wrapper.layer.gain)
-                with wrapper.swapped({wrapper.layer.gain: gain}):
+                with wrapper.swapped([(wrapper.layer.gain, gain)]):
                     y = wrapper.layer.call(inputs)
                 return self.output(y, training)
 
@@ -77,9 +80,14 @@ class Strategy:
 
         self.ranges[name] = TrainedRange(wrapper, name, self.settings)
 
-    def output(self, y: Any, training: bool) -> Any:
-        """y rounded to the range "output"."""
-        return self.ranges["output"](y, training)
+    def output(self, y: Any, training: bool, exact: Exact | None = None) -> Any:
+        """y rounded to the range "output". exact: see `ranges.Range`."""
+        return self.ranges["output"](y, training, exact)
+
+    def is_wide(self, sources: list[Any], name: str = "output") -> bool:
+        """Whether int16 numbers come in, and go to the range of that name."""
+        ranges = *sources, self.ranges.get(name)
+        return all(each is not None and each.bits == 16 for each in ranges)
 
     def quantized(self, wrapper: Any, variable: Any) -> Any:
         """A weight rounded to the bits of the settings, with a step for each output channel."""

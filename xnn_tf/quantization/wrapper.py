@@ -7,11 +7,11 @@ so that whatever the layer does is done with what the file will hold.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from schema.errors import InputError
+from schema.errors import InputError, UnsupportedError
 from xnn_tf.kernels import find_kernels
 from xnn_tf.quantization.settings import Settings
 from xnn_tf.quantization.strategy import Strategy, strategy_named
@@ -40,10 +40,21 @@ class WrapperBehaviour:
     batch_norm: Any
     activation: Any
     add_steps: Callable[[str, list[int]], Any]
+    _several: Callable[[Any], bool]  # whether the shape that `build` gets is that of several inputs
+    _scope: Callable[[str], AbstractContextManager]  # of names of variables
+    _serialize: Callable[[Any], Any]
+    _deserialize: Callable[[Any], Any]
 
-    def _begin(
-        self, layer: Any, strategy: Any, batch_norm: Any, activation: Any, quantize_inputs: list[bool] | None
+    def __init__(
+        self,
+        layer: Any,
+        strategy: Any,
+        batch_norm: Any = None,
+        activation: Any = None,
+        quantize_inputs: list[bool] | None = None,
+        **arguments: Any,
     ) -> None:
+        super().__init__(**arguments)
         self.layer, self.batch_norm, self.activation = layer, batch_norm, activation
         self._strategy = strategy
         self._quantize_inputs = quantize_inputs
@@ -55,6 +66,23 @@ class WrapperBehaviour:
         return self._strategy
 
     # ---- construction ----
+
+    def __call__(self, inputs: Any, *others: Any, **arguments: Any) -> Any:
+        self._bind(inputs)
+        return super().__call__(inputs, *others, **arguments)  # type: ignore[misc]
+
+    def build(self, input_shape: Any) -> None:
+        if not self.layer.built:
+            with self._scope(self.layer.name):
+                self._strategy.build_layer(self.layer, input_shape)
+                self.layer.built = True
+        for follower in (self.batch_norm, self.activation):
+            if follower is not None and not follower.built:
+                with self._scope(follower.name):
+                    follower.build(self._strategy.result_shape(self.layer, input_shape))
+                    follower.built = True
+        self._build(list(input_shape) if self._several(input_shape) else [input_shape])
+        self.built = True
 
     def _bind(self, inputs: Any) -> None:
         """Find out where inputs were rounded, from the layers that made them."""
@@ -99,6 +127,14 @@ class WrapperBehaviour:
 
     # ---- call ----
 
+    def call(self, inputs: Any, training: Any = None, mask: Any = None, **arguments: Any) -> Any:
+        if mask is not None:
+            arguments["mask"] = mask
+        return self._run(inputs, training, arguments)
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return self.layer.compute_mask(inputs, mask)
+
     def _run(self, inputs: Any, training: Any, arguments: Mapping[str, Any]) -> Any:
         training = bool(training) if isinstance(training, (bool, int)) else False
         several = isinstance(inputs, (list, tuple))
@@ -122,27 +158,36 @@ class WrapperBehaviour:
         return self._strategy.output_range(both)
 
     def quantized(self, variable: Any) -> tuple[Any, Any]:
-        """(the rounded weight, its steps with other axes at length 1)."""
+        """(the rounded weight, its steps with other axes at length 1).
+
+        Of what `find_kernels` does not list, a matrix or more has one step, and a vector or a number is rounded as the
+        activations that it is added to or multiplied by: the converter stores it so.
+        """
         import tensorflow as tf
 
         from xnn_tf.quantization.fake_quantize import round_by_learned_steps, round_weights, steps_of
+        from xnn_tf.quantization.ranges import TableRange, scale_of
 
         bits = self._strategy.settings.weights
+        axes, rank = self._state.axes.get(id(variable)), len(variable.shape)
+        if axes is None and rank < 2:
+            table = TableRange(variable, self._strategy.settings.activations)
+            return table(tf.convert_to_tensor(variable), False), scale_of(table)[0]
         learned = self._state.steps.get(id(variable))
         if learned is not None:
             steps = tf.exp(tf.convert_to_tensor(learned))
             return round_by_learned_steps(variable, steps, bits), tf.stop_gradient(steps)
         value = tf.convert_to_tensor(variable)
-        steps = steps_of(value, self._state.axes.get(id(variable), ()), bits)
+        steps = steps_of(value, range(rank) if axes is None else axes, bits)
         return round_weights(value, steps), steps
 
     @contextmanager
-    def swapped(self, values: Mapping[Any, Any] | list[tuple[Any, Any]], **attributes: Any) -> Iterator[None]:
+    def swapped(self, values: Sequence[tuple[Any, Any]], **attributes: Any) -> Iterator[None]:
         """Within this context the layer, and all layers inside it, hold other values in place of these variables.
 
         values: (variable, tensor) pairs. attributes: of the layer itself, such as activation=None.
         """
-        pairs = {id(variable): value for variable, value in (values.items() if isinstance(values, Mapping) else values)}
+        pairs = {id(variable): value for variable, value in values}
         undo: list[tuple[dict[str, Any], str, Any]] = []
         try:
             for layer in self.layer._flatten_layers():
@@ -162,8 +207,10 @@ class WrapperBehaviour:
 
     # ---- configuration ----
 
-    def _config(self, serialize: Any) -> dict[str, Any]:
+    def get_config(self) -> dict[str, Any]:
+        serialize = type(self)._serialize
         return {
+            **super().get_config(),  # type: ignore[misc]
             "layer": serialize(self.layer),
             "batch_norm": None if self.batch_norm is None else serialize(self.batch_norm),
             "activation": None if self.activation is None else serialize(self.activation),
@@ -174,15 +221,23 @@ class WrapperBehaviour:
             "quantize_inputs": self._quantize_inputs,
         }
 
-    @staticmethod
-    def _arguments(config: dict[str, Any], deserialize: Any) -> dict[str, Any]:
-        """Arguments of the constructor from a config."""
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
         config = dict(config)
         for name in ("layer", "batch_norm", "activation"):
-            config[name] = None if config.get(name) is None else deserialize(config[name])
+            config[name] = None if config.get(name) is None else cls._deserialize(config[name])
         made = config["strategy"]
         config["strategy"] = strategy_named(made["name"])(Settings(**made["settings"]))
-        return config
+        return cls(**config)
+
+
+def refuse_mixed_precision(layer: Any) -> None:
+    """Raises UnsupportedError for a layer that does not compute in float32."""
+    if layer.compute_dtype in ("float16", "bfloat16", "float64"):
+        raise UnsupportedError(
+            f"layer '{layer.name}' computes in {layer.compute_dtype}: quantize-aware training needs float32; set the "
+            "dtype policy back before the model is built"
+        )
 
 
 def wrapper_of(layer: Any, strategy: Strategy | None = None, **arguments: Any) -> Any:
@@ -192,6 +247,7 @@ def wrapper_of(layer: Any, strategy: Strategy | None = None, **arguments: Any) -
     from xnn_tf.quantization.strategies import strategy_for
 
     keras = require_tensorflow_keras(layer)
+    refuse_mixed_precision(layer)
     if strategy is None:
         strategy = strategy_for(layer, Settings())
         if strategy is None:

@@ -16,6 +16,7 @@ from converter.frontends.tensorflow.attributes import attribute, output_index
 from converter.frontends.tensorflow.builder import Builder
 from converter.frontends.tensorflow.ops import READERS
 from converter.frontends.tensorflow.ops.reading import Reading, Reserved, Variable
+from converter.frontends.tensorflow.ops.values import EXACT
 from converter.frontends.tensorflow.program import Program
 from schema.errors import ConversionError, UnsupportedError, XnnError
 from schema.graph import Graph, Tensor
@@ -210,7 +211,8 @@ class FunctionReader:
 
 
 def _data_inputs(node: Any) -> list[str]:
-    return [reference for reference in node.input if not reference.startswith("^")]
+    references = [reference for reference in node.input if not reference.startswith("^")]
+    return references[1:] if node.op == "IdentityN" and EXACT in node.name else references
 
 
 def _refusal(node: Any) -> UnsupportedError:

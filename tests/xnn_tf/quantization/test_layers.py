@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import xnn_tf
 from tests.support.quantize_aware import assert_file_agrees, computes_in, trained
@@ -23,7 +24,7 @@ SEQUENCE = {
     "Dense": lambda L, x: L.Dense(3, "gelu", name="it")(x),
 }
 FLOAT = {
-    "Bidirectional": lambda L, x: L.Bidirectional(L.GRU(4), name="it")(x),
+    "RNN": lambda L, x: L.RNN(L.GRUCell(4), name="it")(x),
     "LayerNormalization": lambda L, x: L.LayerNormalization(name="it")(x),
 }
 
@@ -121,6 +122,49 @@ def test_a_layer_of_ones_own(keras, rng, tmp_path):
     qat.save(tmp_path / "m.keras")
     loaded = keras.models.load_model(tmp_path / "m.keras", custom_objects={"Scale": Scale})
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), qat.predict(x, verbose=0))
+
+
+@pytest.mark.parametrize("activations", [8, 16])
+def test_weights_that_are_no_kernels_are_rounded_as_they_are_stored(keras, rng, activations):
+    @xnn_tf.quantization.register_strategy
+    class GainStrategy(xnn_tf.quantization.Strategy):
+        def build(self, wrapper, shapes):
+            self.add_range(wrapper, "output")
+
+        def call(self, wrapper, inputs, sources, training, **arguments):
+            gain = self.quantized(wrapper, wrapper.layer.gain)
+            with wrapper.swapped([(wrapper.layer.gain, gain)]):
+                return self.output(wrapper.layer.call(inputs), training)
+
+    class Gain(keras.layers.Layer):
+        def quantization_strategy(self, settings):
+            return GainStrategy(settings)
+
+        def build(self, shape):
+            self.gain = self.add_weight(name="gain", shape=(shape[-1],), initializer="random_normal")
+
+        def call(self, x):
+            return x * self.gain
+
+    x, y = data(rng, (6,))
+    recipe = {"activations": activations}
+    qat = trained(keras, model_with(keras, (6,), lambda L, x: Gain(name="it")(x)), x, y, 1, recipe=recipe)
+    wrapper = qat.get_layer("quant_it")
+    gain, (rounded, step) = wrapper.layer.gain.numpy(), wrapper.quantized(wrapper.layer.gain)
+    assert step.shape == () and 0 < np.abs(rounded - gain).max() <= 0.51 * step.numpy()
+    result = assert_file_agrees(qat, x)
+    assert computes_in(result)["it"] == {f"int{activations}"}
+    (stored,) = [n.inputs[1] for n in result.report.graph.nodes if n.op == "MUL"]
+    np.testing.assert_allclose(stored.quantization.scale[0], step, rtol=1e-4)
+
+
+def test_matrices_that_are_no_kernels_have_one_step(keras, rng):
+    wrapper = xnn_tf.QuantizeWrapper(keras.layers.Dense(3, name="it"))
+    wrapper(rng.normal(size=(2, 6)).astype(np.float32))
+    other = tf.Variable(rng.normal(size=(6, 5)).astype(np.float32))
+    rounded, steps = wrapper.quantized(other)
+    assert np.size(steps) == 1 and 20 < np.unique(np.round(rounded / steps)).size <= 30
+    np.testing.assert_allclose(np.round(rounded / steps), rounded / steps, atol=1e-3)
 
 
 def test_a_wrapper_by_itself_rounds_its_inputs(keras, rng):

@@ -6,11 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from xnn_tf.quantization.integers import leaky_rounded
+from xnn_tf.quantization.integers import Exact, leaky, real, rescaled, whole
 from xnn_tf.quantization.ranges import TableRange, scale_of
 from xnn_tf.quantization.strategies.functions import name_of_layer, range_of_function
 from xnn_tf.quantization.strategies.weights_only import accepts
 from xnn_tf.quantization.strategy import Strategy, register_strategy
+from xnn_tf.quantization.tables import function_of
 
 
 @register_strategy
@@ -32,19 +33,40 @@ class ActivationStrategy(Strategy):
         if not accepts(layer, "mask"):
             arguments.pop("mask", None)
         if slopes is None:
-            y = layer.call(inputs, **arguments)
-            return self.output(y if training else self._as_integers(layer, y, inputs, sources[0]), training)
-        rounded = TableRange(slopes, 8)(tf.convert_to_tensor(slopes), training)
+            return self.output(layer.call(inputs, **arguments), training, self._exact(layer, inputs, sources[0]))
+        table = TableRange(slopes, 8)
+        rounded = table(tf.convert_to_tensor(slopes), training)
+        exact = _parametric(inputs, rounded, sources[0], table) if self.is_wide(sources) else None
         with wrapper.swapped([(slopes, rounded)]):
-            return self.output(layer.call(inputs), training)
+            return self.output(layer.call(inputs), training, exact)
 
-    def _as_integers(self, layer: Any, y: Any, inputs: Any, source: Any) -> Any:
-        """What the engine rounds more than once; all else is rounded by the range of the output."""
-        ranges = source, self.ranges["output"]
-        if type(layer).__name__ != "LeakyReLU" or source is None or any(each.bits != 8 for each in ranges):
-            return y
-        slope = float(layer.negative_slope if hasattr(layer, "negative_slope") else layer.alpha)  # Keras 3, tf_keras
-        return leaky_rounded(y, inputs, slope, *(scale_of(each)[0] for each in ranges)) if slope > 0 else y
+    def _exact(self, layer: Any, inputs: Any, source: Any) -> Exact | None:
+        """What the engine computes otherwise than by rounding the result once."""
+        if source is None or source.bits != self.ranges["output"].bits:
+            return None
+        scale, _ = scale_of(source)
+        if type(layer).__name__ == "LeakyReLU":
+            slope = float(
+                layer.negative_slope if hasattr(layer, "negative_slope") else layer.alpha
+            )  # Keras 3, tf_keras
+            return leaky(whole(inputs, scale), slope, scale) if slope > 0 else None
+        name = name_of_layer(layer)
+        if source.bits != 16 or name is None:
+            return None
+        return function_of(name, layer.call, whole(inputs, scale), scale)
+
+
+def _parametric(inputs: Any, slopes: Any, source: Any, table: Any) -> Exact:
+    """PReLU of int16 numbers with int8 slopes (tensorflow/lite/kernels/internal/reference/prelu.h)."""
+    scale, slope_scale = scale_of(source)[0], scale_of(table)[0]
+    steps = whole(inputs, scale)
+    below = steps * whole(slopes, slope_scale)
+
+    def exact(output: Any) -> Any:
+        either = rescaled(steps, scale / output), rescaled(below, scale * slope_scale / output)
+        return real(tf.where(steps >= 0, *either), output)
+
+    return exact
 
 
 @register_strategy

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from xnn_tf.quantization.fake_quantize import largest_integer
 from xnn_tf.quantization.folding import factor_and_offset
-from xnn_tf.quantization.integers import accumulated
+from xnn_tf.quantization.integers import Products, accumulated, whole, wide
 from xnn_tf.quantization.ranges import scale_of
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
@@ -29,17 +30,18 @@ class BatchNormStrategy(Strategy):
 
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
         layer, freeze = wrapper.layer, self.settings.freeze_batch_norm
+        factor, offset = factor_and_offset(layer)
+        known = self._is_convolution and sources[0] is not None
+        scale = scale_of(sources[0])[0] if known else None
+        step = None if scale is None else scale / float(largest_integer(8)) * tf.ones_like(factor)
 
         def by_batch() -> Any:
             return layer(inputs, training=True)
 
         def averaged() -> Any:
-            factor, offset = factor_and_offset(layer)
-            if not self._is_convolution or sources[0] is None:
-                return inputs * factor + offset
-            step = scale_of(sources[0])[0] / float(largest_integer(8))
-            return accumulated(inputs, offset, step * tf.ones_like(factor), training, factor)
+            return inputs * factor + offset if step is None else accumulated(inputs, offset, step, training, factor)
 
+        exact = None
         if training and layer.trainable and freeze != 0:
             if self._steps is None:
                 y = by_batch()
@@ -49,6 +51,11 @@ class BatchNormStrategy(Strategy):
                 y = tf.cond(done < freeze, by_batch, averaged)
         else:
             y = averaged()
-        if wrapper.activation is not None:
-            y = wrapper.activation(y)
-        return self.output(y, training)
+            if known and self.is_wide(sources):
+                most = tf.fill(tf.shape(factor), float(largest_integer(8)))
+                ones = Products(lambda: whole(inputs, scale) * wide(most), scale, tf.ones_like(factor), most)
+                exact = replace(ones, bias=offset, factor=factor).requantized
+        activation = wrapper.activation
+        if activation is None:
+            return self.output(y, training, exact)
+        return self.output(activation(y), training, exact and (lambda scale: activation(exact(scale))))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import tensorflow as tf
+
+from xnn_tf.quantization.integers import Exact, by_short_multiplier, real, rescaled, whole, wide
+from xnn_tf.quantization.ranges import scale_of
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
 PAIRWISE = {"Add": lambda a, b: a + b, "Multiply": lambda a, b: a * b}
@@ -26,15 +31,42 @@ class MergingStrategy(Strategy):
 
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
         layer = wrapper.layer
-        join = PAIRWISE.get(type(layer).__name__)
+        kind = type(layer).__name__
+        activation = wrapper.activation or (lambda x: x)
+        join = PAIRWISE.get(kind)
         if join is None or len(inputs) < 3:
-            y = layer.call(inputs)
-        else:
-            y = inputs[0]
-            for index, x in enumerate(inputs[1:]):
-                y = join(y, x)
-                if index < len(inputs) - 2:
-                    y = self.ranges[f"partial_{index}"](y, training)
-        if wrapper.activation is not None:
-            y = wrapper.activation(y)
-        return self.output(y, training)
+            exact = _exact(kind, layer, inputs, sources, activation) if self.is_wide(sources) else None
+            return self.output(activation(layer.call(inputs)), training, exact)
+        y, source = inputs[0], sources[0]
+        for index, x in enumerate(inputs[1:]):
+            last = index == len(inputs) - 2
+            name = "output" if last else f"partial_{index}"
+            following = activation if last else (lambda x: x)
+            both = [source, sources[index + 1]]
+            exact = _exact(kind, layer, [y, x], both, following) if self.is_wide(both, name) else None
+            y, source = self.ranges[name](following(join(y, x)), training, exact), self.ranges[name]
+        return y
+
+
+def _exact(kind: str, layer: Any, inputs: Sequence[Any], sources: Sequence[Any], activation: Any) -> Exact | None:
+    """What the engine gives for int16 numbers, None where it is the result rounded once."""
+    scales = [scale_of(source)[0] for source in sources]
+    steps = [whole(x, scale) for x, scale in zip(inputs, scales, strict=True)]
+    if kind in ("Add", "Subtract"):
+        # tensorflow/lite/kernels/add.cc: both in fine steps of one scale, for which they get 15 bits more.
+        twice = 2 * wide(tf.maximum(*scales))
+        a, b = (rescaled(each * 2.0**15, wide(scale) / twice) for each, scale in zip(steps, scales, strict=True))
+        both, fine = a + b if kind == "Add" else a - b, twice / 2.0**15
+        return lambda scale: activation(real(rescaled(both, fine / wide(scale)), scale))
+    if kind == "Multiply":
+        # FP32_ROUND_EVEN of schema.fixedpoint.requantize: the product of integers, and the ratio, in float32.
+        product = tf.cast(steps[0] * steps[1], tf.float32)
+        return lambda scale: activation(real(tf.round(product * (scales[0] * scales[1] / scale)), scale))
+    if kind in MOVING:
+        return lambda scale: layer.call(
+            [real(rescaled(x, wide(s) / wide(scale)), scale) for x, s in zip(steps, scales, strict=True)]
+        )
+    if kind == "Dot":
+        unit = scales[0] * scales[1]
+        return lambda scale: real(by_short_multiplier(whole(layer.call(inputs), unit), wide(unit) / wide(scale)), scale)
+    return None

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from schema.ops.attributes import ResizeAttributes
+from schema.ops.resize_bilinear import ONE, neighbours_integer
 from xnn_tf.quantization.fake_quantize import in_place_of
-from xnn_tf.quantization.integers import mean_rounded
+from xnn_tf.quantization.integers import half_away, mean_of, real, whole, wide
 from xnn_tf.quantization.ranges import scale_of
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
@@ -29,20 +32,38 @@ class SameScaleStrategy(Strategy):
         return sources[0] if sources else None
 
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
-        y = wrapper.layer.call(inputs)
-        source = sources[0]
+        layer, source = wrapper.layer, sources[0]
+        y = layer.call(inputs)
         if source is None:
             return y
+        if not training or source.bits == 16:
+            scale, zero_point = scale_of(source)
+            means = _means(layer, whole(inputs, scale) + wide(zero_point))
+            y = in_place_of(y, real(means - wide(zero_point), scale))
         # The range is the input's, which alone follows the data.
-        return source(y if training else _half_away(y, source), False)
+        return source(y, False)
 
 
-def _half_away(y: Any, source: Any) -> Any:
-    """Means of integers are halves often, and are rounded away from the integer 0 then (TFLite's AveragePool)."""
-    scale, zero_point = scale_of(source)
-    integers = y / scale + zero_point
-    rounded = tf.sign(integers) * tf.floor(tf.abs(integers) + (0.5 + 1e-4))
-    return in_place_of(y, (rounded - zero_point) * scale)
+def _means(layer: Any, integers: Any) -> Any:
+    """Of integers. Means are halves often, and are rounded away from the integer 0 then (TFLite's AveragePool)."""
+    sizes = integers.shape[1:-1]
+    if type(layer).__name__ != "UpSampling2D" or None in sizes:
+        with_wide_numbers = layer.call(integers)
+        return half_away(with_wide_numbers)
+    rows, columns = (_blend(int(size), int(factor)) for size, factor in zip(sizes, layer.size, strict=True))
+    total = tf.einsum("yh,nhwc,xw->nyxc", rows, integers, columns)
+    return half_away(total / ONE**2)
+
+
+def _blend(size: int, factor: int) -> Any:
+    """(size * factor, size): how much of each pixel is in each pixel of a larger line, in steps of 1/1024."""
+    target = size * factor
+    lower, upper, distance = neighbours_integer(ResizeAttributes(half_pixel_centers=True), size, target)
+    weights = np.zeros((target, size))
+    lines = np.arange(target)
+    np.add.at(weights, (lines, lower), ONE - distance)
+    np.add.at(weights, (lines, upper), distance)
+    return tf.constant(weights)
 
 
 @register_strategy
@@ -59,9 +80,10 @@ class MeanStrategy(Strategy):
         self.add_range(wrapper, "output")
 
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
-        y = wrapper.layer.call(inputs, **arguments)
+        y, source, exact = wrapper.layer.call(inputs, **arguments), sources[0], None
         sizes = inputs.shape[1:-1]
-        if not training and not arguments and sources[0] is not None and None not in sizes and sources[0].bits == 8:
-            scales = scale_of(sources[0])[0], scale_of(self.ranges["output"])[0]
-            y = mean_rounded(y, math.prod(int(size) for size in sizes), *scales)
-        return self.output(y, training)
+        if not arguments and source is not None and None not in sizes and source.bits == self.ranges["output"].bits:
+            scale, _ = scale_of(source)
+            count = math.prod(int(size) for size in sizes)
+            exact = mean_of(tf.round(wide(y) * count / wide(scale)), count, scale)
+        return self.output(y, training, exact)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
-from xnn_tf.quantization.fake_quantize import round_bias
-from xnn_tf.quantization.folding import Normalization
-from xnn_tf.quantization.integers import accumulated
+from xnn_tf.quantization.folding import Normalization, with_bias
+from xnn_tf.quantization.integers import Products, whole
 from xnn_tf.quantization.ranges import scale_of
-from xnn_tf.quantization.strategies.functions import FUSED, function_name, range_of_function
+from xnn_tf.quantization.strategies.linear import add_ranges, finished, integers_of
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 
 
@@ -26,43 +26,48 @@ class SeparableStrategy(Strategy):
 
     def build(self, wrapper: Any, shapes: list[tuple[int | None, ...]]) -> None:
         self.add_range(wrapper, "depthwise")
-        name = function_name(wrapper.layer.activation)
-        if name not in FUSED:
-            self.add_range(wrapper, "before_activation")
-        fixed = range_of_function(name, self.settings.activations)
-        if fixed is None:
-            self.add_range(wrapper, "output")
-        else:
-            self.ranges["output"] = fixed
+        self._first = add_ranges(self, wrapper)
         self._normalization = Normalization(wrapper, self.settings) if wrapper.batch_norm is not None else None
 
     def call(self, wrapper: Any, inputs: Any, sources: list[Any], training: bool, **arguments: Any) -> Any:
-        layer = wrapper.layer
-        kernel, steps = wrapper.quantized(layer.depthwise_kernel)
-        step = None if sources[0] is None else scale_of(sources[0])[0] * tf.reshape(steps, [-1])
-        between = self.ranges["depthwise"]
-        z = between(accumulated(_depthwise(layer, inputs, kernel), None, step, training), training)
-        pointwise, steps = wrapper.quantized(layer.pointwise_kernel)
-        step = scale_of(between)[0] * tf.reshape(steps, [-1])
+        layer, between = wrapper.layer, self.ranges["depthwise"]
 
-        def linear(bias: Any = None) -> Any:
-            y = tf.nn.convolution(z, pointwise, padding="VALID")
-            return y if bias is None else tf.nn.bias_add(y, tf.convert_to_tensor(bias))
+        def half(x: Any, kernel: Any, convolve: Any, source: Any, name: str, inner: list[int]) -> tuple[Any, Any, Any]:
+            """One of the two convolutions: its result, the step of its accumulators, and its products."""
+            rounded, steps = wrapper.quantized(kernel)
+            result, fine = convolve(x, rounded), tf.reshape(steps, [-1])
+            if source is None:
+                return result, None, None
+            scale, _ = scale_of(source)
+            step = scale * fine
+            if not self.is_wide([source], name):
+                return result, step, None
 
-        bias = layer.bias if layer.use_bias else None
-        if self._normalization is not None:
-            y = self._normalization(lambda: linear(bias), linear, bias, step, training)
-        elif training:
-            y = linear(None if bias is None else round_bias(tf.convert_to_tensor(bias), step))
-        else:
-            y = accumulated(linear(), bias, step, training)
-        if function_name(layer.activation) not in FUSED:
-            y = self.ranges["before_activation"](y, training)
-        if layer.activation is not None:
-            y = layer.activation(y)
-        if wrapper.activation is not None:
-            y = wrapper.activation(y)
-        return self.output(y, training)
+            def integers() -> Any:
+                return convolve(whole(x, scale), whole(rounded, steps))
+
+            largest = tf.reshape(tf.reduce_max(tf.abs(rounded), axis=inner), [-1])
+            sums = partial(integers_of, result, step) if training else integers
+            return result, step, Products(sums, scale, largest, tf.round(largest / fine))
+
+        result, step, products = half(
+            inputs, layer.depthwise_kernel, partial(_depthwise, layer), sources[0], "depthwise", _inner(layer)
+        )
+        y, exact = with_bias(result, None, step, training, products)
+        z = between(y, training, exact)
+        result, step, products = half(z, layer.pointwise_kernel, _pointwise, between, self._first, _inner(layer, 1))
+        finish = with_bias if self._normalization is None else self._normalization
+        y, exact = finish(result, layer.bias if layer.use_bias else None, step, training, products)
+        return finished(self, wrapper, y, exact, training)
+
+
+def _inner(layer: Any, outputs: int = 2) -> list[int]:
+    """Axes of a kernel that are summed over: all but the last ones."""
+    return list(range(len(layer.depthwise_kernel.shape) - outputs))
+
+
+def _pointwise(x: Any, kernel: Any) -> Any:
+    return tf.nn.convolution(x, kernel, padding="VALID")
 
 
 def _depthwise(layer: Any, x: Any, kernel: Any) -> Any:
