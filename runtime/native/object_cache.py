@@ -3,6 +3,9 @@
 File: magic (8 bytes), length of the rest (u64), SHA-256 of the rest (32 bytes), length of the export list (u32), the
 exported symbols joined by spaces, the object file. Length and digest tell a truncated or damaged file, which is then
 compiled anew. The digest is no signature: the folder is made readable and writable for its owner alone.
+
+Files of versions and CPUs that are gone are never asked for again; when the folder has become large, those that were
+used longest ago are removed.
 """
 
 from __future__ import annotations
@@ -12,11 +15,21 @@ import logging
 import os
 import struct
 import tempfile
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _MAGIC = b"XNNOBJ1\n"
 _HEADER = struct.Struct("<8sQ32s")
+
+_SUFFIX = ".xnnobj"
+_PARTIAL = ".xnn-", ".tmp"  # how files that are being written begin and end
+
+LARGEST = 64 << 20
+"""Bytes that the files may take: those of some tens of versions."""
+_RENEWED = 24 * 3600  # seconds after which a file that is used is marked as used again
+_ABANDONED = 3600  # seconds after which nobody is still writing a file
 
 _log = logging.getLogger("xnn.runtime")
 
@@ -60,15 +73,17 @@ class ObjectCache:
     """A folder of compiled kernels.
 
     Reading never fails: what is absent or damaged is None. Writing is atomic, so several processes may fill the same
-    folder; where it is not possible (read-only or missing home) a warning is logged once and nothing is kept.
+    folder; where it is not possible (read-only or missing home) a warning is logged once and nothing is kept. Files
+    that this process has used are not removed by it.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder if folder is not None else default_cache_folder()
         self._writable = True
+        self._used: set[str] = set()  # names of files
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.xnnobj"
+        return self.folder / f"{key}{_SUFFIX}"
 
     def load(self, key: str) -> KernelObject | None:
         """The object kept under `key`, or None."""
@@ -79,7 +94,16 @@ class ObjectCache:
         item = unpack_object(data)
         if item is None:
             _log.info("%s is damaged: compiling its kernels again", self._path(key))
+        else:
+            self._mark_used(key)
         return item
+
+    def _mark_used(self, key: str) -> None:
+        path = self._path(key)
+        self._used.add(path.name)
+        with suppress(OSError):  # where nothing can be written, nothing is removed either
+            if time.time() - path.stat().st_mtime > _RENEWED:
+                os.utime(path)
 
     def store(self, key: str, item: KernelObject) -> None:
         """Keep `item` under `key`."""
@@ -87,7 +111,7 @@ class ObjectCache:
             return
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=self.folder)
+            handle, temporary = tempfile.mkstemp(prefix=_PARTIAL[0], suffix=_PARTIAL[1], dir=self.folder)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(pack_object(item))
@@ -95,6 +119,8 @@ class ObjectCache:
             except BaseException:
                 os.unlink(temporary)
                 raise
+            self._used.add(self._path(key).name)
+            self._make_room()
         except OSError as error:
             self._writable = False
             _log.warning(
@@ -103,3 +129,27 @@ class ObjectCache:
                 self.folder,
                 error.strerror,
             )
+
+    def _make_room(self) -> None:
+        """Remove what was used longest ago until the rest is small enough, and what was never finished.
+
+        Other processes may be doing the same, and a file that they wanted is compiled again: nothing here fails.
+        """
+        total, removable = 0, []
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.startswith(_PARTIAL[0]) and entry.name.endswith(_PARTIAL[1]):
+                        if time.time() - entry.stat().st_mtime > _ABANDONED:
+                            os.unlink(entry.path)
+                    elif entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False):
+                        size = entry.stat().st_size
+                        total += size
+                        if entry.name not in self._used:
+                            removable.append((entry.stat().st_mtime, size, entry.path))
+        for _, size, path in sorted(removable):
+            if total <= LARGEST:
+                return
+            with suppress(OSError):
+                os.unlink(path)
+            total -= size
