@@ -92,7 +92,7 @@ def _ways(node: Node, known: Inference) -> list[Stage]:
     shape = known.types[node.outputs[0]].shape
     found = []
     for index, tensor in enumerate(node.inputs):
-        if tensor is None or known.types[tensor].shape != shape or known.value(tensor) is not None:
+        if tensor is None or known.types[tensor].shape != shape or known.is_known(tensor):
             continue
         others = [t for i, t in enumerate(node.inputs) if i != index and t is not None]
         runs = [_run(known.types[t].shape or (), shape or ()) for t in others]

@@ -109,11 +109,11 @@ def _makes_lines(node: Node, known: Inference) -> bool:
         return False
     if sum(n.op == "DEPTHWISE_CONV_2D" for n in before(node)) >= MOST_DEPTHWISE:
         return False
-    made, kernel = known.types[node.outputs[0]], known.value(node.inputs[1])
+    made, weights = known.types[node.outputs[0]], node.inputs[1]
     x = known.types[before(node)[-1].outputs[0] if before(node) else node.inputs[0]]  # type: ignore[index]
-    if kernel is None or any(t is not None and known.value(t) is None for t in node.inputs[1:]):
+    if weights is None or any(t is not None and not known.is_known(t) for t in node.inputs[1:]):
         return False
-    if x.dtype != np.float32 or kernel.shape[3] != (x.shape or ())[-1]:
+    if x.dtype != np.float32 or (known.types[weights].shape or ())[3] != (x.shape or ())[-1]:
         return False
     _, height, width, channels = (dim or 0 for dim in made.shape or ())
     line_bytes = 4 * width * channels
@@ -125,15 +125,15 @@ def _follows(before: Node, node: Node, known: Inference) -> bool:
     if before.op != "DEPTHWISE_CONV_2D" or node.op != "CONV_2D" or find_kernel("depthwise_3x3", "float32") is None:
         return False
     x, made, out = (known.types[t] for t in (before.inputs[0], before.outputs[0], node.outputs[0]) if t is not None)
-    constants = [known.value(t) for n in (before, node) for t in n.inputs[1:RESIDUAL] if t is not None]
-    if made.dtype != np.float32 or out.dtype != np.float32 or any(value is None for value in constants):
+    constants = [t for n in (before, node) for t in n.inputs[1:RESIDUAL] if t is not None]
+    if made.dtype != np.float32 or out.dtype != np.float32 or not all(map(known.is_known, constants)):
         return False
     if made.shape is None or out.shape is None or 0 in out.shape or made.shape[:-1] != out.shape[:-1]:
         return False
-    taps, kernel = known.value(before.inputs[1]), known.value(node.inputs[1])
-    assert taps is not None and kernel is not None and x.shape is not None
-    narrow = taps.shape[1:3] == (3, 3) and before.attributes.dilation_w == 1 and before.attributes.stride_w <= 2
-    return narrow and x.shape[-1] == made.shape[-1] == kernel.shape[3] and kernel.shape[1:3] == (1, 1)
+    taps, kernel = (known.types[t].shape or () for t in (before.inputs[1], node.inputs[1]) if t is not None)
+    assert x.shape is not None
+    narrow = taps[1:3] == (3, 3) and before.attributes.dilation_w == 1 and before.attributes.stride_w <= 2
+    return narrow and x.shape[-1] == made.shape[-1] == kernel[3] and kernel[1:3] == (1, 1)
 
 
 def _residuals(nodes: Sequence[Node], known: Inference, outputs: Sequence[Tensor | None]) -> list[Node]:
@@ -165,10 +165,8 @@ def _fits(convolution: Node, addition: Node, other: Tensor, known: Inference) ->
     shape = result.shape or ()
     if any(kind.dtype != np.float32 for kind in kinds) or not made.shape == added.shape == shape or 0 in shape:
         return False
-    constants = [known.value(t) for t in convolution.inputs[1:] if t is not None]
-    return (
-        (shape[-1] or 0) % LANES == 0 and all(value is not None for value in constants) and known.value(other) is None
-    )
+    constants = [t for t in convolution.inputs[1:] if t is not None]
+    return (shape[-1] or 0) % LANES == 0 and all(map(known.is_known, constants)) and not known.is_known(other)
 
 
 def _fused(convolution: Node, addition: Node, other: Tensor) -> Node:

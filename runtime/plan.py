@@ -25,6 +25,7 @@ from runtime.lowering.base import (
     LoweringContext,
     PackedWeights,
     Parameters,
+    Values,
     aligned,
     families,
 )
@@ -134,7 +135,7 @@ class Plan:
             node,
             [None if t is None else types[t] for t in node.inputs],
             [types[t] for t in node.outputs],
-            [self.inference.value(t) for t in node.inputs],
+            Values(self.inference, node.inputs),
             self.requantization,
             weights,
             None if section is None else section.row_stride,
@@ -148,6 +149,7 @@ class Plan:
             context = self._context(node, weights)
             lowering = elementwise_chain.lower if isinstance(node, chains.Chain) else lowering_for(node.op)
             calls = None if lowering is None else lowering(context)
+            _release(context)
             if calls is None:
                 calling = self._calls.get(node)
                 steps.append(
@@ -342,6 +344,16 @@ def _split(graph: Graph, known: Inference) -> tuple[list[Node], list[Node]]:
         if not all(known.types[t].is_static for t in node.outputs):
             return graph.nodes[:index], graph.nodes[index:]
     return list(graph.nodes), []
+
+
+def _release(context: LoweringContext) -> None:
+    """Dense arrays of weights, made to be packed: one layer's at a time, not the net's."""
+    for tensor in context.node.inputs:
+        if tensor is not None:
+            tensor.release()
+    for inner in (context.before, *context.stages):
+        if inner is not None:
+            _release(inner)
 
 
 def _resolve(call: Call, places: dict[Tensor, int], symbols: dict[str, int], name: str) -> KernelCall:

@@ -98,12 +98,17 @@ class Tensor:
 
     @property
     def value(self) -> np.ndarray | None:
-        """The constant's dense array (computed once), None for a tensor that is computed."""
+        """The constant's dense array (kept until `release`), None for a tensor that is computed."""
         if self.constant is None:
             return None
-        if self._value is None:
-            self._value = self.constant.dense(self.dtype)
-        return self._value
+        value = self._value
+        if value is None:
+            value = self._value = self.constant.dense(self.dtype)
+        return value
+
+    def release(self) -> None:
+        """Forget the dense array: `value` makes it again. For what stands in memory in another form from now on."""
+        self._value = None
 
     def set_constant(self, constant: Constant) -> None:
         """Replace the stored value (and the cached dense array)."""

@@ -60,6 +60,10 @@ class Inference:
             return None
         return tensor.value if tensor.is_constant else self.values.get(tensor)
 
+    def is_known(self, tensor: Tensor | None) -> bool:
+        """Whether there is a value, which is not made for that."""
+        return tensor is not None and (tensor.is_constant or tensor in self.values)
+
     def small_value(self, tensor: Tensor | None) -> np.ndarray | None:
         """The value, but not of constants of weights' size: inference needs none, and expanding them takes time."""
         if tensor is not None and tensor.is_constant and _count(tensor.type) > FOLD_LIMIT:

@@ -11,6 +11,7 @@ import numpy as np
 from runtime.kernels.parameters import ParameterBlock
 from schema.errors import MemoryLimitError
 from schema.graph import Node, Tensor, TensorType
+from schema.inference import Inference
 
 ALIGNMENT = 64
 
@@ -89,6 +90,20 @@ class PackedWeights:
 
 
 @dataclass(frozen=True)
+class Values(Sequence["np.ndarray | None"]):
+    """The values of tensors, made when they are asked for: what is packed already needs no dense weights."""
+
+    known: Inference
+    tensors: Sequence[Tensor | None]
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __getitem__(self, index):
+        return self.known.value(self.tensors[index])
+
+
+@dataclass(frozen=True)
 class LoweringContext:
     """A node whose shapes are all known. Types are static; a constant operand has no Address but an array.
 
@@ -114,13 +129,22 @@ class LoweringContext:
         """The value of an input that is known before the model runs, else None."""
         return self.values[index] if index < len(self.values) else None
 
+    def is_constant(self, index: int) -> bool:
+        """Whether an input is known before the model runs. Weights are not expanded to tell."""
+        tensor = self.node.inputs[index] if index < len(self.node.inputs) else None
+        return tensor is not None and (tensor.is_constant or self.constant(index) is not None)
+
     def input(self, index: int) -> Address | np.ndarray:
         """Where the kernel finds an input: an Address, or the (packed, aligned) array of a constant."""
         tensor = self.node.inputs[index]
-        value = self.values[index]
         if tensor is None:
             raise ValueError(f"{self.node} has no input {index}")
-        return Address(tensor) if value is None else self.packed("plain", lambda: value, index)
+        return self.packed("plain", lambda: self._known(index), index) if self.is_constant(index) else Address(tensor)
+
+    def _known(self, index: int) -> np.ndarray:
+        value = self.constant(index)
+        assert value is not None
+        return value
 
     def output(self, index: int = 0) -> Address:
         return Address(self.node.outputs[index])

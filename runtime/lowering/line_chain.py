@@ -74,8 +74,8 @@ def _stages(context: LoweringContext | None) -> list[Stage]:
     """From the first to the last."""
     stages: list[Stage] = []
     while context is not None:
-        weights = context.constant(WHERE.weights)
-        assert weights is not None  # runtime.fusion has looked
+        weights = context.inputs[WHERE.weights]
+        assert weights is not None and weights.shape is not None  # runtime.fusion has looked
         x = context.inputs[WHERE.x] if context.before is None else context.before.outputs[0]
         assert x is not None
         stages.append(Stage(context, windows_of(context, WHERE, x.shape or (), weights.shape)))

@@ -28,17 +28,19 @@ from runtime.lowering.requantization import requantization
 
 def lower(context: LoweringContext) -> list[Call] | None:
     where = OPERANDS[context.node.op]
-    x, weights, output = context.inputs[where.x], context.constant(where.weights), context.outputs[0]
-    bias = context.constant(where.bias)
+    x, weights, output = context.inputs[where.x], context.inputs[where.weights], context.outputs[0]
     has_bias = len(context.inputs) > where.bias and context.inputs[where.bias] is not None
-    if x is None or weights is None or (has_bias and bias is None) or x.dtype != output.dtype:
+    if x is None or weights is None or x.dtype != output.dtype:
+        return None
+    if not context.is_constant(where.weights) or (has_bias and not context.is_constant(where.bias)):
         return None
     if output.dtype not in (np.float32, np.int8, np.int16) or 0 in (output.shape or ()):
         return None
     x_shape = x.shape or ()
     if context.before is not None:
         x_shape = context.before.outputs[0].shape or ()
-    windows = windows_of(context, where, x_shape, weights.transpose(where.order).shape)
+    shape = weights.shape or ()
+    windows = windows_of(context, where, x_shape, [shape[axis] for axis in where.order])
     if context.before is not None and context.before.before is not None:
         return [line_chain.lower(context)]
     if output.dtype == np.float32:
