@@ -1,5 +1,5 @@
-"""ADD, SUB and MUL of int16 tensors with broadcasting, by the integer rules of schema.fixedpoint. A tile is a chunk of
-one innermost run, as in float32.
+"""ADD, SUB, MUL, MAXIMUM and MINIMUM of int16 tensors with broadcasting, by the integer rules of schema.fixedpoint. A
+tile is a chunk of one innermost run, as in float32.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from runtime.kernels.abi import i16, inline, kernel, truncated_divide, view
 from runtime.kernels.elementwise import offset_of
 from runtime.kernels.matmul_parameters import FP32_ROUND_EVEN
 from runtime.kernels.requantize import clamp, requantize_double
-from runtime.kernels.wide_parameters import PRODUCT_I16, SHIFTED_SUM_I16, SUM_I16
+from runtime.kernels.wide_parameters import EXTREMUM_I16, PRODUCT_I16, SHIFTED_SUM_I16, SUM_I16
 
 _ROUND = float32(12582912.0)  # see runtime.kernels.requantize
 
@@ -71,3 +71,5 @@ def _product(p, a, b):
 sum_i16 = _binary(SUM_I16, _sum)
 shifted_sum_i16 = _binary(SHIFTED_SUM_I16, _shifted_sum)
 product_i16 = _binary(PRODUCT_I16, _product)
+maximum_i16 = _binary(EXTREMUM_I16, inline(lambda p, a, b: max(a, b)))
+minimum_i16 = _binary(EXTREMUM_I16, inline(lambda p, a, b: min(a, b)))

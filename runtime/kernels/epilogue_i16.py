@@ -8,8 +8,8 @@ from numba import float64
 
 from runtime.kernels.abi import inline
 from runtime.kernels.matmul_parameters import EXACT
-from runtime.kernels.requantize import requantize_double_x16
-from runtime.kernels.wide_parameters import WIDE
+from runtime.kernels.requantize import requantize_double_x16, requantize_exact_x16
+from runtime.kernels.wide_parameters import EXACT_OF_INT32, WIDE
 from runtime.simd.vector import F64x16, I16x16, I32x16, I64x16, convert, load, select, splat, zero
 
 
@@ -41,6 +41,10 @@ def requantize_wide_channels(p, acc, channel):
         value = requantize_wide_x16(p, acc, channel)
     elif p.rule == EXACT:
         value = requantize_exact_wide_x16(p, acc, channel)
+    elif p.rule == EXACT_OF_INT32:
+        lowest, highest = splat(F64x16, float64(p.low)), splat(F64x16, float64(p.high))
+        scale = load(F64x16, p.multipliers + 8 * channel)
+        value = requantize_exact_x16(convert(I32x16, acc), scale, lowest, highest)
     else:
         at = 4 * channel
         multiplier, shift = load(I32x16, p.multipliers + at), load(I32x16, p.shifts + at)

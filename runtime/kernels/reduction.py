@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from numba import float32, int8, int64
+from numba import float32, int8, int16, int64
 
-from runtime.kernels.abi import f32, f64, i8, i64, inline, kernel, truncated_divide, view
+from runtime.kernels.abi import f32, f64, i8, i16, i64, inline, kernel, truncated_divide, view
 from runtime.kernels.reduction_parameters import REDUCTION
 from runtime.kernels.requantize import clamp, requantize_double
-from runtime.simd.vector import F32x16, F64x16, I8x16, I32x16, I64x16, convert, load, load_first, store, sum_lanes, zero
+from runtime.simd.vector import (
+    F32x16,
+    F64x16,
+    I8x16,
+    I16x16,
+    I32x16,
+    I64x16,
+    convert,
+    load,
+    load_first,
+    store,
+    sum_lanes,
+    zero,
+)
 
 LANES = 16
 
@@ -23,15 +36,19 @@ def sum_run_f32(address, count):
     return sum_lanes(total + convert(F64x16, load_first(F32x16, address, count)))
 
 
-@inline
-def sum_run_i8(address, count):
-    """The sum of consecutive int8, fewer than 2**23 of them."""
-    total = zero(I32x16)
-    while count >= LANES:
-        total += convert(I32x16, load(I8x16, address))
-        address += LANES
-        count -= LANES
-    return int64(sum_lanes(total + convert(I32x16, load_first(I8x16, address, count))))
+def sum_run_of_integers(kind, item_size):
+    """Device function: the sum of consecutive integers, as many as a 32-bit sum holds."""
+
+    @inline
+    def run(address, count):
+        total = zero(I32x16)
+        while count >= LANES:
+            total += convert(I32x16, load(kind, address))
+            address += LANES * item_size
+            count -= LANES
+        return int64(sum_lanes(total + convert(I32x16, load_first(kind, address, count))))
+
+    return run
 
 
 def sum_kernel(item_size, pointer, wide_pointer, sum_run, sum_rows, finish):
@@ -101,6 +118,7 @@ def sum_rows(item_size, pointer, wide_pointer, wide, taken, kept):
 
 sum_rows_f32 = sum_rows(4, f32, f64, F64x16, F32x16, F64x16)
 sum_rows_i8 = sum_rows(1, i8, i64, I64x16, I8x16, I32x16)
+sum_rows_i16 = sum_rows(2, i16, i64, I64x16, I16x16, I32x16)
 
 
 @inline
@@ -110,12 +128,22 @@ def scaled(p, total):
 
 @inline
 def requantized(p, total):
-    value = requantize_double(total + p.offset, p.multiplier, p.shift) + p.zero_point
-    return int8(clamp(value, int64(-128), int64(127)))
+    return requantize_double(total + p.offset, p.multiplier, p.shift) + p.zero_point
+
+
+@inline
+def requantized_i8(p, total):
+    return int8(clamp(requantized(p, total), int64(-128), int64(127)))
+
+
+@inline
+def requantized_i16(p, total):
+    return int16(clamp(requantized(p, total), int64(-32768), int64(32767)))
 
 
 sum_f32 = sum_kernel(4, f32, f64, sum_run_f32, sum_rows_f32, scaled)
-sum_i8 = sum_kernel(1, i8, i64, sum_run_i8, sum_rows_i8, requantized)
+sum_i8 = sum_kernel(1, i8, i64, sum_run_of_integers(I8x16, 1), sum_rows_i8, requantized_i8)
+sum_i16 = sum_kernel(2, i16, i64, sum_run_of_integers(I16x16, 2), sum_rows_i16, requantized_i16)
 
 
 def extremum_kernel(item_size, pointer, better):
@@ -148,3 +176,5 @@ max_f32 = extremum_kernel(4, f32, inline(lambda b, a: b > a or b != b))
 min_f32 = extremum_kernel(4, f32, inline(lambda b, a: b < a or b != b))
 max_i8 = extremum_kernel(1, i8, inline(lambda b, a: b > a))
 min_i8 = extremum_kernel(1, i8, inline(lambda b, a: b < a))
+max_i16 = extremum_kernel(2, i16, inline(lambda b, a: b > a))
+min_i16 = extremum_kernel(2, i16, inline(lambda b, a: b < a))

@@ -1,7 +1,7 @@
 """Parameter block of the reductions (no numba here).
 
 The input is (outer, reduced, inner), the output (outer, inner). A tile is up to `chunk` inner elements of one outer
-index. The result is sum * factor for floats; for int8 sums (sum - count * zero_point) times multiplier and shift.
+index. The result is sum * factor for floats; for integers (sum - count * zero_point) times multiplier and shift.
 """
 
 from runtime.kernels.parameters import ParameterBlock
@@ -16,7 +16,7 @@ REDUCTION = ParameterBlock(
         "chunk",
         "chunks",  # tiles of one outer index
         "factor",
-        "offset",  # int8: added to the sum
+        "offset",  # integers: added to the sum
         "multiplier",
         "shift",
         "zero_point",

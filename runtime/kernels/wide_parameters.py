@@ -10,6 +10,9 @@ WIDE = 3
 right by `rights` and left by `lefts`, all int64.
 """
 
+EXACT_OF_INT32 = 4
+"""EXACT, of sums that wrap to 32 bits first."""
+
 RUN = 256  # products of int16 and int8 whose sum is an int32
 
 # Sums are int64, and so is the bias; zero points are 0.
@@ -23,6 +26,9 @@ MATMUL_I16 = ParameterBlock("MATMUL_I16", [*[s for s in MATMUL_I8.slots if s not
 DEPTHWISE_I16 = ParameterBlock("DEPTHWISE_I16", [*[s for s in DEPTHWISE_I8.slots if s not in _REPLACED], *_SCALING])
 
 _WALK = [slot for slot in BINARY.slots if slot not in ("low", "high")]
+
+# MAXIMUM and MINIMUM.
+EXTREMUM_I16 = ParameterBlock("EXTREMUM_I16", _WALK)
 
 # ADD and SUB: (a - a_zero) << left, scaled; so too b; their sum scaled. Scaling is by q31 * 2**(shift - 31).
 SUM_I16 = ParameterBlock(

@@ -13,9 +13,9 @@ from schema import fixedpoint
 from schema.ops.reduction import normalize_axes
 
 FAMILY = "runtime.kernels.reduction"
-SUFFIXES = {np.dtype(np.float32): "f32", np.dtype(np.int8): "i8"}
+SUFFIXES = {np.dtype(np.float32): "f32", np.dtype(np.int8): "i8", np.dtype(np.int16): "i16"}
 CHUNK = 512  # inner elements of a tile
-MOST_SUMMED = 1 << 23  # int8 of one sum, so that it fits int32
+MOST_SUMMED = {"i8": 1 << 23, "i16": 1 << 15}  # of one sum, so that it fits int32
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -34,9 +34,9 @@ def lower(context: LoweringContext) -> list[Call] | None:
     name = {"REDUCE_MAX": "max", "REDUCE_MIN": "min"}.get(context.node.op, "sum")
     scaling = {"factor": 1.0 / reduced if context.node.op == "MEAN" else 1.0}
     scaling |= dict.fromkeys(("offset", "multiplier", "shift", "zero_point"), 0)
-    if suffix == "i8" and name == "sum":
+    if suffix in MOST_SUMMED and name == "sum":
         multiplier = _multiplier(context, reduced)
-        if multiplier is None or reduced > MOST_SUMMED:
+        if multiplier is None or reduced > MOST_SUMMED[suffix]:
             return None
         scaling |= multiplier
     chunk = min(inner, CHUNK)
@@ -55,7 +55,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
 
 
 def _multiplier(context: LoweringContext, count: int) -> dict[str, int] | None:
-    """How int8 sums become the output's integers: QuantizedMeanOrSum of TFLite reference/reduce.h."""
+    """How sums of integers become the output's integers: QuantizedMeanOrSum of TFLite reference/reduce.h."""
     given, wanted = per_tensor(context.inputs[0]), per_tensor(context.outputs[0])
     if given is None or wanted is None:
         return None

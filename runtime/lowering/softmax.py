@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from runtime.kernels.softmax_parameters import SOFTMAX_F32, SOFTMAX_I8
+from runtime.kernels.softmax_parameters import SOFTMAX_F32, SOFTMAX_I8, SOFTMAX_I16
 from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering.requantization import per_tensor
+from schema import fixedpoint
 from schema.ops.fixed_point_functions import rescale
+from schema.ops.interpolated_table import OUTPUT_SCALE
 from schema.ops.normalization import ScaledDifferences
+from schema.ops.softmax import exponential_table, inverse_table, table_multiplier
 
 FAMILY = "runtime.kernels.softmax"
+FAMILY_I16 = "runtime.kernels.softmax_i16"
+MOST_SUMMED = 1 << 15  # numbers of 15 bits whose sum is an int32
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -26,6 +33,8 @@ def lower(context: LoweringContext) -> list[Call] | None:
     rows, grain = math.prod(shape[:-1]), max(1, (1 << 10) // count)
     if output.dtype == np.float32:
         return [Call(FAMILY, "xnn_softmax_f32", SOFTMAX_F32, params | {"beta": context.attributes.beta}, rows, grain)]
+    if output.dtype == np.int16:
+        return _wide(context, params, rows, grain)
     if output.dtype != np.int8 or x.quantization is None:
         return None
     # A row that holds every int8 has every difference to its largest.
@@ -38,3 +47,17 @@ def lower(context: LoweringContext) -> list[Call] | None:
         "counted": int(table.counted.sum()),
     }
     return [Call(FAMILY, "xnn_softmax_i8", SOFTMAX_I8, params, rows, grain)]
+
+
+def _wide(context: LoweringContext, params: dict[str, Any], rows: int, grain: int) -> list[Call] | None:
+    given, wanted = per_tensor(context.inputs[0]), per_tensor(context.outputs[0])
+    if given is None or wanted != (np.float32(OUTPUT_SCALE), 0) or params["count"] > MOST_SUMMED:
+        return None
+    q31, shift = fixedpoint.quantize_multiplier(table_multiplier(given[0], context.attributes.beta))
+    params |= {
+        "multiplier": q31,
+        "shift": shift,
+        "exponentials": context.derived("exponentials", exponential_table),
+        "inverses": context.derived("inverses", inverse_table),
+    }
+    return [Call(FAMILY_I16, "xnn_softmax_i16", SOFTMAX_I16, params, rows, grain)]

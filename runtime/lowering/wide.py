@@ -1,4 +1,4 @@
-"""Convolutions and dense layers of int16 activations with int8 weights (TFLite's 16x8), ADD, SUB and MUL of int16."""
+"""Convolutions and dense layers of int16 activations with int8 weights (TFLite's 16x8), and arithmetic of int16."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import numpy as np
 
 from runtime.kernels.elementwise_parameters import BINARY
 from runtime.kernels.matmul_parameters import EXACT, FP32_ROUND_EVEN, TFLITE_DOUBLE
-from runtime.kernels.wide_parameters import MATMUL_I16, PRODUCT_I16, SHIFTED_SUM_I16, SUM_I16, WIDE
+from runtime.kernels.wide_parameters import (
+    EXACT_OF_INT32,
+    EXTREMUM_I16,
+    MATMUL_I16,
+    PRODUCT_I16,
+    SHIFTED_SUM_I16,
+    SUM_I16,
+    WIDE,
+)
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import pack_channels, pack_panels, panel_count
 from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
@@ -81,9 +89,8 @@ def scaling_of(
     slots: dict[str, Any] = {"low": given.low, "high": given.high}
     slots |= dict.fromkeys(("shifts", "halves", "rights", "lefts"), 0)
     if context.node.op == "FULLY_CONNECTED":
-        if terms is not None and terms.dtype == np.int32:
-            return None  # sums that wrap to 32 bits first
-        slots |= {"rule": EXACT, "multipliers": context.derived("multipliers", lambda: pack(given.multipliers))}
+        rule = EXACT_OF_INT32 if terms is not None and terms.dtype == np.int32 else EXACT
+        slots |= {"rule": rule, "multipliers": context.derived("multipliers", lambda: pack(given.multipliers))}
     elif terms is not None and terms.dtype == np.int32:
         slots |= {
             "rule": TFLITE_DOUBLE,
@@ -105,8 +112,10 @@ def scaling_of(
 
 
 def lower_arithmetic(context: LoweringContext, walk: dict[str, Any], tiles: int) -> list[Call] | None:
-    """ADD, SUB, MUL of int16; walk: slots of both operands."""
+    """ADD, SUB, MUL, MAXIMUM, MINIMUM of int16; walk: slots of both operands."""
     op, (first, second) = context.node.op, context.inputs
+    if op in ("MAXIMUM", "MINIMUM"):
+        return [Call(ARITHMETIC, f"xnn_{op.lower()}_i16", EXTREMUM_I16, walk, tiles)]
     a, b, output = (per_tensor(kind) for kind in (first, second, context.outputs[0]))
     if op not in ("ADD", "SUB", "MUL") or a is None or b is None or output is None:
         return None

@@ -50,10 +50,8 @@ class Softmax(AlongAxis):
         scale, _ = per_tensor(cls.name, "input", given)
         if x.size == 0:
             return x
-        # 0 to 65535 steps below the largest number are exponents from 0 to -10.
-        real = float(scale) * float(np.float32(attributes.beta)) / (10.0 / 65535.0)
         difference = x.astype(np.int64) - x.max(axis=-1, keepdims=True)
-        difference = fixedpoint.multiply_by_real(difference, real) + 32767
+        difference = fixedpoint.multiply_by_real(difference, table_multiplier(scale, attributes.beta)) + 32767
         exponentials = look_up(fixedpoint.saturate(difference, np.int16), exponential_table())
         total = exponentials.sum(axis=-1, keepdims=True)
         bits = np.frexp(total.astype(np.float64))[1]  # total has so many
@@ -62,6 +60,13 @@ class Softmax(AlongAxis):
         right = bits - 1
         result = (exponentials * inverse + (np.int64(1) << (right - 1))) >> right
         return np.clip(result, 0, 32767).astype(x.dtype)
+
+
+def table_multiplier(scale: np.float32, beta: float) -> float:
+    """From int16 steps to those of the table of exponentials: 0 to 65535 of them below the largest number are exponents
+    from 0 to -10.
+    """
+    return float(scale) * float(np.float32(beta)) / (10.0 / 65535.0)
 
 
 @cache

@@ -4,6 +4,8 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.plan import HostStep
 from schema import Node, Quantization, Tensor, evaluate
@@ -51,9 +53,12 @@ NATIVE = [
     ("MUL", a.ArithmeticAttributes("RELU6"), 2), ("LEAKY_RELU", a.AlphaAttributes(0.1), 1), ("ABS", None, 1),
     ("TANH", None, 1), ("LOGISTIC", None, 1), ("EXP", None, 1), ("QUANTIZE", a.DTypeAttributes(INT16), 1),
     ("AVERAGE_POOL_2D", a.Pool2DAttributes(2, 2), 1), ("MAX_POOL_2D", a.Pool2DAttributes(3, 2, 2, 1, "SAME"), 1),
+    ("MAXIMUM", None, 2), ("MINIMUM", None, 2), ("MEAN", a.ReduceAttributes(), 1),
+    ("REDUCE_MAX", a.ReduceAttributes(), 1), ("REDUCE_MIN", a.ReduceAttributes(), 1),
+    ("SOFTMAX", a.SoftmaxAttributes(), 1), ("SOFTMAX", a.SoftmaxAttributes(0.3), 1),
 ]  # fmt: skip
 BY_REFERENCE = [
-    ("MAXIMUM", None, 2), ("MEAN", a.ReduceAttributes(), 1), ("REDUCE_MAX", a.ReduceAttributes(), 1),
+    ("SOFTMAX", a.SoftmaxAttributes(axis=1), 1),
     ("BATCH_MATMUL", a.BatchMatMulAttributes(False, True), 2), ("RESIZE_BILINEAR", a.ResizeAttributes(), 1),
 ]  # fmt: skip
 
@@ -62,9 +67,11 @@ BY_REFERENCE = [
 def test_arithmetic_is_the_reference(op, attributes, count, rng):
     shape, scale = (1, 4, 4, 3), Quantization(2e-4)
     inputs = [Tensor(f"x{i}", INT16, shape, scale) for i in range(count)]
-    operands = {"MEAN": [1, 2], "REDUCE_MAX": [1], "RESIZE_BILINEAR": [5, 7]}.get(op)
+    operands = {"MEAN": [1, 2], "REDUCE_MAX": [1], "REDUCE_MIN": [1], "RESIZE_BILINEAR": [5, 7]}.get(op)
     constants = [Tensor.from_array("c", np.array(operands, np.int32))] if operands else []
-    output = flow("y", UNIT if op in ("TANH", "LOGISTIC") else Quantization(3e-4) if op in ("ADD", "SUB") else scale)
+    output = flow(
+        "y", UNIT if op in ("TANH", "LOGISTIC", "SOFTMAX") else Quantization(3e-4) if op in ("ADD", "SUB") else scale
+    )
     arrays = [drawing_int16.int16(rng, *shape) for _ in inputs]
     graph = graph_of([Node(op, [*inputs, *constants], [output], attributes)], inputs, [output])
     native = (op, attributes, count) in NATIVE
@@ -109,7 +116,7 @@ def test_convolutions(x_shape, w_shape, attributes, bias, requantization, rng):
     assert len(np.unique(result)) > 20
 
 
-@pytest.mark.parametrize("bias", [None, np.int64])
+@pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize(("rows", "depth", "out"), [(1, 300, 33), (7, 16, 16), (5, 1, 3)])
 def test_dense_layers(rows, depth, out, bias, rng):
     x, array, operands, y = linear(rng, "FULLY_CONNECTED", (rows, depth), (out, depth), bias)
@@ -133,6 +140,77 @@ def test_sums_beyond_32_bits(rng):
     y.quantization = Quantization(1.0)
     array = np.full((3, 1000), -32768, np.int16)
     compare([Node("FULLY_CONNECTED", operands, [y], a.FullyConnectedAttributes())], [x], [y], [array])
+
+
+def test_sums_that_wrap_to_32_bits(rng):
+    """Beside a bias of int32, in dense layers too."""
+    x, _, operands, y = linear(rng, "FULLY_CONNECTED", (3, 1000), (4, 1000), np.int32)
+    operands[1] = Tensor.from_array("w", np.full((4, 1000), -127, np.int8), operands[1].quantization)
+    operands[2] = Tensor.from_array("b", np.array([2**31 - 1, -(2**31), 0, 12345], np.int32), operands[2].quantization)
+    y.quantization = Quantization(1e-2)
+    array = np.stack([np.full(1000, -32768), np.full(1000, 32767), np.arange(1000)]).astype(np.int16)
+    (result,) = compare([Node("FULLY_CONNECTED", operands, [y], a.FullyConnectedAttributes())], [x], [y], [array])
+    assert np.unique(result).size > 3
+
+
+@given(
+    shape=st.lists(st.sampled_from([1, 2, 3, 7, 17, 33]), min_size=1, max_size=4).map(tuple),
+    op=st.sampled_from(["MEAN", "REDUCE_MAX", "REDUCE_MIN"]),
+    scales=st.tuples(drawing_int16.quantizations(1e-5, 1e-2), drawing_int16.quantizations(1e-5, 1e-2)),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_reductions(shape, op, scales, seed, data):
+    first = data.draw(st.integers(0, len(shape) - 1))
+    axes = Tensor.from_array(
+        "axes", np.arange(first, data.draw(st.integers(first, len(shape) - 1)) + 1, dtype=np.int32)
+    )
+    x, y = Tensor("x", INT16, shape, scales[0]), flow("y", scales[op == "MEAN"])
+    node = Node(op, [x, axes], [y], a.ReduceAttributes(data.draw(st.booleans())))
+    compare([node], [x], [y], [drawing_int16.int16(np.random.default_rng(seed), *shape)], threads=2)
+
+
+@pytest.mark.parametrize("end", [-32768, 32767])
+def test_means_of_many_ends(end):
+    """The largest sums that are made of 32 bits, and more numbers than that by the reference."""
+    for count, native in ((1 << 15, True), ((1 << 15) + 1, False)):
+        x, y = Tensor("x", INT16, (1, count), Quantization(2e-4)), flow("y", 3e-4)
+        node = Node("MEAN", [x, Tensor.from_array("axes", np.array([1], np.int32))], [y], a.ReduceAttributes())
+        arrays = [np.full((1, count), end, np.int16)]
+        compare([node], [x], [y], arrays, native=native)
+        steps = run(graph_of([node], [x], [y]), arrays)[1]
+        assert any(isinstance(step, HostStep) for step in steps) != native
+
+
+@given(
+    shape=st.lists(st.sampled_from([1, 2, 3, 17, 64, 300]), min_size=1, max_size=3).map(tuple),
+    scale=drawing_int16.quantizations(1e-6, 1e-1),
+    beta=st.sampled_from([1.0, 0.25, 3.0]),
+    seed=st.integers(0, 99),
+)
+def test_softmax(shape, scale, beta, seed):
+    x, y = Tensor("x", INT16, shape, scale), flow("y", UNIT)
+    array = drawing_int16.int16(np.random.default_rng(seed), *shape)
+    compare([Node("SOFTMAX", [x], [y], a.SoftmaxAttributes(beta))], [x], [y], [array], threads=2)
+
+
+@pytest.mark.parametrize("spread", [1, 100, 3000, 65535])
+def test_softmax_of_all_differences(spread):
+    """All of int16 in rows of 256, and rows of numbers that are close to each other."""
+    rows = np.arange(-32768, 32768).reshape(256, 256)
+    array = np.concatenate([rows, rows.T, rows // 256 * (spread // 256), np.full((1, 256), 7)]).astype(np.int16)
+    x, y = Tensor("x", INT16, array.shape, Quantization(10 / spread)), flow("y", UNIT)
+    (result,) = compare([Node("SOFTMAX", [x], [y], a.SoftmaxAttributes())], [x], [y], [array])
+    np.testing.assert_array_equal(result[-1], 128)
+
+
+@pytest.mark.parametrize("op", ["MAXIMUM", "MINIMUM"])
+@pytest.mark.parametrize("shapes", [((3, 5, 7), (3, 5, 7)), ((3, 5, 7), (7,)), ((3, 1, 7), (1, 5, 1))])
+def test_the_larger_and_the_smaller(op, shapes, rng):
+    inputs = [Tensor("x", INT16, shape, Quantization(2e-4)) for shape in shapes]
+    arrays = [drawing_int16.int16(rng, *shape) for shape in shapes]
+    y = flow("y", 2e-4)
+    compare([Node(op, inputs, [y], None)], inputs, [y], arrays)
 
 
 @pytest.mark.parametrize("op", ["ADD", "SUB", "MUL"])
@@ -171,6 +249,16 @@ def test_memory_outside_of_operands_is_not_touched(channels, at_end, rng):
         node = Node(op, inputs, [flow("y", 2e-4)], attributes)
         (result,) = run_guarded(node, dict(zip(inputs, arrays, strict=True)), at_end)
         np.testing.assert_array_equal(result, evaluate.run_node(node, arrays)[0])
+    x, array = Tensor("x", INT16, (1, 5, 6, channels), Quantization(2e-4)), drawing_int16.int16(rng, 1, 5, 6, channels)
+    for axes in ([1, 2], [3]):
+        operands = [x, Tensor.from_array("axes", np.array(axes, np.int32))]
+        for op in ("MEAN", "REDUCE_MAX"):
+            node = Node(op, operands, [flow("y", 2e-4)], a.ReduceAttributes())
+            (result,) = run_guarded(node, {x: array}, at_end)
+            np.testing.assert_array_equal(result, evaluate.run_node(node, [array, operands[1].value])[0])
+    node = Node("SOFTMAX", [x], [flow("y", UNIT)], a.SoftmaxAttributes())
+    (result,) = run_guarded(node, {x: array}, at_end)
+    np.testing.assert_array_equal(result, evaluate.run_node(node, [array])[0])
 
 
 @pytest.mark.parametrize(
