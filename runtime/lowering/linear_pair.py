@@ -99,7 +99,7 @@ def _candidates(
         return np.float32(factor + steps * np.spacing(factor))
 
     for a_steps, b_steps in ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (1, -1), (-1, 1)):
-        for nudge in sorted(range(-24, 25), key=abs):
+        for nudge in sorted(range(-6, 7), key=abs):
             # A multiple of 2^-30, so that float64 holds all sums.
             moved = np.float32(np.rint((offset + nudge * NUDGE) * 2**30) / 2**30)
             yield stepped(a_factor, a_steps), stepped(b_factor, b_steps), moved

@@ -82,7 +82,7 @@ def test_kernels_against_their_references(tier):
     folder = ROOT / "tests" / "runtime"
     files = [
         *folder.glob("test_*_kernels.py"),
-        *(folder / f"test_{name}.py" for name in ("simd", "fusion", "linear_pair")),
+        *(folder / f"test_{name}.py" for name in ("simd", "fusion", "linear_pair", "int16")),
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-m", "not nightly", *files],
