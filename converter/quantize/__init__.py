@@ -13,23 +13,24 @@ import numpy as np
 
 from converter.quantize.calibration import Batches, load
 from converter.quantize.layers import layer_name, wanted
-from converter.quantize.learned import has_learned, lift, with_learned
+from converter.quantize.learned import has_learned
 from converter.quantize.observation import (
     WIDE_OBSERVER,
+    Observed,
     Progress,
     batch_size,
     derive,
-    linear_nodes,
     observe,
     to_observe,
 )
 from converter.quantize.options import REQUANTIZATION, Options
-from converter.quantize.placement import Placement, place
+from converter.quantize.parts import Part, loops, parts_of
+from converter.quantize.placement import Placement
 from converter.quantize.refine import refined
 from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
 from converter.quantize.rules import INT8, Scales
-from converter.quantize.scales import ActivationScales, representable
+from converter.quantize.scales import ActivationScales, Form, representable
 from converter.quantize.storage import STORED, store, store_weights
 from converter.quantize.trained import ranges_of, store_grids
 from schema import inference
@@ -81,39 +82,45 @@ def _by_method(graph: Graph, options: Options, calibration: Any, progress: Progr
 def _quantize_integers(graph: Graph, calibration: Any, options: Options, progress: Progress | None) -> Report:
     io_dtype = np.dtype(options.io_dtype) if options.integer_io else None
     inference.annotate(graph)
-    learned = lift(graph)
-    placement = place(graph, wanted=with_learned(wanted(graph, options), learned, graph))
+    parts = parts_of(graph, wanted(graph, options), io_dtype)
+    learned = {tensor: known for part in parts for tensor, known in part.learned.parameters.items()}
+    forms: list[Form] = []
     if learned and calibration is None:
-        placement, observed = ranges_of(placement, learned, io_dtype)
-        forms = []
+        observed = Observed()
+        for part in parts:
+            part.placement, found = ranges_of(part.placement, part.learned, part.io_dtype)
+            observed.ranges.update(found.ranges)
+            observed.unbounded.update(found.unbounded)
     else:
-        forms = [form for form in to_observe(placement, io_dtype) if learned.of(*form) is None]
-        linear = linear_nodes(placement)
+        forms = [form for part in parts for form in part.to_observe()]
+        linear = [node for part in parts for node in part.linear()]
+        own = set(graph.tensors())
         seen = [*(tensor for tensor, _ in forms), *(node.inputs[0] for node in linear)]
-        batches = Batches(graph, calibration, batch_size(graph, seen))
-        observed = observe(graph, batches, forms, linear, options.observer, progress)
-        known = {form: learned.of(*form) for form in to_observe(placement, io_dtype)}
-        observed.ranges.update({form: representable(q, form[1]) for form, q in known.items() if q is not None})
-        derive(placement, observed)
-        if observed.unbounded:
-            placement = placement.without(observed.unbounded)
+        batches = Batches(graph, calibration, batch_size(graph, [tensor for tensor in seen if tensor in own]))
+        observed = observe(graph, batches, forms, linear, options.observer, progress, loops(graph))
+        for part in parts:
+            known = {form: part.learned.of(*form) for form in to_observe(part.placement, part.io_dtype)}
+            observed.ranges.update({form: representable(q, form[1]) for form, q in known.items() if q is not None})
+            derive(part.placement, observed)
+            if observed.unbounded:
+                part.placement = part.placement.without(observed.unbounded)
     for name, tensor in zip(graph.output_names, graph.outputs, strict=True):
         if io_dtype is not None and tensor in observed.unbounded:
             raise CalibrationError(
                 f"output '{name}' cannot be {io_dtype}: {observed.unbounded[tensor]}; keep io_dtype float32"
             )
-    scales = ActivationScales(placement, observed.ranges, learned)
-    rewritten = rewrite(placement, scales, observed.moments, io_dtype, bool(learned))
-    rows = [
-        _row(placement, scales, rewritten, node)
-        for node in graph.nodes
-        if node in placement.rules or node in placement.reasons
-    ]
-    commit(graph, rewritten)
+    rows: list[Row] = []
+    for part, rewritten, scales in [_rewritten(part, observed, bool(learned)) for part in parts]:
+        rows += [
+            _row(part.placement, scales, rewritten, node)
+            for node in part.graph.nodes
+            if node in part.placement.rules or node in part.placement.reasons
+        ]
+        commit(part.graph, rewritten)
     notes = []
     if learned:
         stored = store_grids(graph)
-        notes.append(f"ranges of {len(learned.parameters)} tensors learned while training")
+        notes.append(f"ranges of {len(learned)} tensors learned while training")
         notes += [f"weights of {stored} constants of float32 layers stored as int8, as they were trained"] * bool(
             stored
         )
@@ -121,6 +128,11 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
         return Report(options.method, None, observed.samples, rows, notes)
     observer = options.observer if any(dtype == INT8 for _, dtype in forms) else WIDE_OBSERVER
     return Report(options.method, observer, observed.samples, rows, notes)
+
+
+def _rewritten(part: Part, observed: Observed, trained: bool) -> tuple[Part, Rewritten, ActivationScales]:
+    scales = ActivationScales(part.placement, observed.ranges, part.learned)
+    return part, rewrite(part.placement, scales, observed.moments, part.io_dtype, trained), scales
 
 
 def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, node: Node) -> Row:

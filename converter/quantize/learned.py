@@ -15,7 +15,7 @@ import numpy as np
 from converter.quantize.layers import Wanted
 from converter.quantize.placement import is_real
 from converter.quantize.rules import INT8, INT16, RULES, TYPELESS, Scales
-from schema.graph import Graph, Node, Tensor
+from schema.graph import Graph, Node, Tensor, nested
 from schema.quantization import Quantization
 
 MOVING = frozenset({"RESHAPE", "TRANSPOSE", "SQUEEZE", "EXPAND_DIMS"})
@@ -56,8 +56,8 @@ class Learned:
 
 
 def has_learned(graph: Graph) -> bool:
-    """Whether `lift` would find something."""
-    return any(True for _ in _pairs(graph))
+    """Whether `lift` would find something, in the graph or in those that its nodes run."""
+    return any(True for part in nested(graph) for _ in _pairs(part))
 
 
 def lift(graph: Graph) -> Learned:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from converter.quantize import matrices, observers
 from converter.quantize.calibration import Batch, Batches
-from converter.quantize.execution import Execution
+from converter.quantize.execution import Execution, LoopExecution
 from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import INT8, Scales
@@ -109,10 +109,11 @@ def observe(
     linear: Sequence[Node],
     observer: str,
     progress: Progress | None = None,
+    loops: Mapping[Node, Graph] | None = None,
 ) -> Observed:
     """The ranges of the graph's inputs and computed tensors named in `forms`, and moments of the inputs of `linear`.
 
-    observer: of int8.
+    observer: of int8. loops: WHILE nodes of the graph, and their bodies, in which some of these may be.
     """
     result = Observed()
     watched: dict[Tensor, dict[np.dtype, observers.Observer]] = {}
@@ -126,12 +127,15 @@ def observe(
         moments = result.moments.setdefault(weights, Moments(node))
         fed.setdefault(data, []).append(moments)
     seen = list(dict.fromkeys([*watched, *fed]))
+    inside = {node: [tensor for tensor in seen if tensor in body] for node, body in _tensors(loops or {}).items()}
+    repeated = [LoopExecution(graph, node, tensors) for node, tensors in inside.items() if tensors]
+    seen = [tensor for tensor in seen if not any(tensor in tensors for tensors in inside.values())]
     executions: dict[tuple[Shape, ...], list[Execution]] = {}
     for batch in batches:
         shapes = tuple(array.shape for array in batch)
         if shapes not in executions:
             executions[shapes] = _executions(graph, seen, shapes)
-        for tensor, array in _values(graph, batch, seen, executions[shapes]):
+        for tensor, array in _values(graph, batch, seen, executions[shapes], repeated):
             if not np.isfinite(array).all():
                 result.unbounded[tensor] = NOT_FINITE
                 continue
@@ -150,13 +154,25 @@ def observe(
 
 
 def _values(
-    graph: Graph, batch: Batch, tensors: Sequence[Tensor], executions: Sequence[Execution]
+    graph: Graph,
+    batch: Batch,
+    tensors: Sequence[Tensor],
+    executions: Sequence[Execution],
+    loops: Sequence[LoopExecution],
 ) -> Iterator[tuple[Tensor, np.ndarray]]:
-    """The values of `tensors` for a batch, a few at a time."""
+    """The values of `tensors` for a batch, a few at a time, and those in the iterations of loops."""
     given = dict(zip(graph.inputs, batch, strict=True))
     yield from ((tensor, given[tensor]) for tensor in tensors if tensor in given)
     for execution in executions:
         yield from zip(execution.tensors, execution(batch), strict=True)
+    for loop in loops:
+        for arrays in loop(batch):
+            yield from zip(loop.tensors, arrays, strict=True)
+
+
+def _tensors(loops: Mapping[Node, Graph]) -> dict[Node, set[Tensor]]:
+    """What is in the bodies of loops."""
+    return {node: {*body.inputs, *body.tensors()} for node, body in loops.items()}
 
 
 def _executions(graph: Graph, tensors: Iterable[Tensor], shapes: Sequence[Shape]) -> list[Execution]:

@@ -142,7 +142,10 @@ def _packed(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     if type(layer).__name__ != "MultiHeadAttention":
         names = list(inspect.signature(layer.call).parameters)
         given = {**{n: v for n, v in zip(names, args) if v is not None}, **kwargs}  # noqa: B905
-        return given.pop(next(iter(given))), given
+        inputs = given.pop(next(iter(given)))
+        if hasattr(layer, "return_state") and isinstance(inputs, (list, tuple)):
+            inputs, *given["initial_state"] = inputs
+        return inputs, given
     named = dict(zip(("query", "value", "key", "query_mask"), args))  # noqa: B905
     tensors = [named.get(name, kwargs.pop(name, None)) for name in ("query", "value", "key")]
     return [tensor for tensor in tensors if tensor is not None], kwargs

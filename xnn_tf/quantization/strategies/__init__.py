@@ -13,6 +13,7 @@ from xnn_tf.quantization.strategies.embedding import EmbeddingStrategy
 from xnn_tf.quantization.strategies.linear import LinearStrategy
 from xnn_tf.quantization.strategies.merging import MergingStrategy
 from xnn_tf.quantization.strategies.pooling import MeanStrategy, SameScaleStrategy
+from xnn_tf.quantization.strategies.recurrent import BidirectionalStrategy, RecurrentStrategy
 from xnn_tf.quantization.strategies.separable import SeparableStrategy
 from xnn_tf.quantization.strategies.weights_only import WeightsOnlyStrategy
 from xnn_tf.quantization.strategy import Strategy
@@ -28,6 +29,8 @@ KINDS: dict[str, type[Strategy]] = {
     **dict.fromkeys("AveragePooling1D AveragePooling2D UpSampling2D".split(), SameScaleStrategy),
     **dict.fromkeys("GlobalAveragePooling1D GlobalAveragePooling2D".split(), MeanStrategy),
     "MultiHeadAttention": AttentionStrategy,
+    **dict.fromkeys("LSTM GRU SimpleRNN".split(), RecurrentStrategy),
+    "Bidirectional": BidirectionalStrategy,
 }
 """By the Keras class of the layer. Others that have kernels keep them in few bits and compute in float32."""
 
