@@ -2,9 +2,10 @@
 
 With several workers a record is executed as a *visit*. Its tiles are divided into shares, one for each worker: tiles
 that follow each other, so that a worker finds in its own cache most of what it made of the tensors before. Workers take
-tiles of their share by advancing its ticket, half of what is left at a time, then those of other shares, and count what
-they have finished; whoever finishes the last tile opens the next visit. Nobody waits for a worker that has not arrived:
-a helper may join in the middle of a run or come too late, and a run never depends on how many there are.
+tiles by advancing a share's ticket: of their own share all but an eighth, since kernels begin with work that tiles
+share, then that eighth, then half of what is left of other shares, again and again. They count what they have finished;
+whoever finishes the last tile opens the next visit. Nobody waits for a worker that has not arrived: a helper may join
+in the middle of a run or come too late, and a run never depends on how many there are.
 """
 
 from __future__ import annotations
@@ -155,7 +156,12 @@ def participate(run, worker):
         tiles, grain = word(record + layout.RECORD_TILES), word(record + layout.RECORD_GRAIN)
         units = truncated_divide(tiles + grain - 1, grain)
         last = tiles if units == 1 else end_of_share(units, grain, tiles, shares, share)
-        end = min(tile + max(truncated_divide((last - tile) >> 1, grain), int64(1)) * grain, last)
+        rest = last - tile
+        wanted = rest >> 1
+        if share == worker:
+            kept = truncated_divide(tiles, shares) >> 3
+            wanted = rest - kept if rest > kept else rest
+        end = min(tile + max(truncated_divide(wanted, grain), int64(1)) * grain, last)
         if not compare_exchange(ticket_of(run, share), ticket, visit << 32 | (end if end < last else layout.TAKEN)):
             continue
         waited = looked = int64(0)
