@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,21 +83,28 @@ class _Weights:
         self.left = constant_coding.MAX_EXPANSION * len(data) + SHARED_BYTES
         self.decoded: dict[Any, Constant] = {}
 
-    def constant(self, raw: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype) -> Constant:
-        """One object for all tensors that store the same."""
+    def constant(
+        self, raw: dict[str, Any], shape: tuple[int, ...], dtype: np.dtype, kernel: Constant | None = None
+    ) -> Constant:
+        """One object for all tensors that store the same. kernel: from which values are expected, where they are."""
         key = (shape, dtype, *((k, tuple(v.items()) if isinstance(v, dict) else v) for k, v in raw.items()))
         if key not in self.decoded:
             encoded = self._encoded(raw)
             self.left -= encoded.dtype.itemsize * math.prod(shape)
+            self.left -= 0 if kernel is None else np.asarray(kernel.values).nbytes  # which is summed up each time
             if self.left < 0:
                 raise FormatError("the constants say far more than the file holds")
-            self.decoded[key] = constant_coding.decode(encoded, shape, dtype)
+            constant = constant_coding.decode(encoded, shape, dtype, kernel)
+            if kernel is not None:
+                return constant
+            self.decoded[key] = constant
         return self.decoded[key]
 
     def _encoded(self, raw: dict[str, Any]) -> EncodedConstant:
-        streams = {name: self._stream(name, raw[name]) for name in metadata.STREAMS}
+        streams: dict[str, Any] = {name: self._stream(name, raw[name]) for name in metadata.STREAMS}
         assert streams["values"] is not None  # required by the schema
-        return EncodedConstant(dtypes.TO_NUMPY[raw["dtype"]], nonzeros=raw["nonzeros"], axis=raw["axis"], **streams)
+        others: dict[str, Any] = {name: raw[name] for name in ("nonzeros", "axis", "scale_factor", "factor")}
+        return EncodedConstant(dtypes.TO_NUMPY[raw["dtype"]], **streams, **others)
 
     def _stream(self, name: str, raw: dict[str, Any] | None) -> Stream | None:
         if raw is None:
@@ -151,7 +159,9 @@ class _Graphs:
 
 
 def _graph(raw: dict[str, Any], weights: _Weights, graphs: _Graphs, place: str) -> Graph:
-    tensors = [_tensor(t, weights, f"{place}, tensor {i}") for i, t in enumerate(raw["tensors"] or [])]
+    tensors: list[Tensor] = []
+    for i, stored in enumerate(raw["tensors"] or []):
+        tensors.append(_tensor(stored, weights, f"{place}, tensor {i}", tensors))
 
     def pick(index: int, where: str) -> Tensor:
         if not 0 <= index < len(tensors):
@@ -274,7 +284,8 @@ def _attributes(raw: tuple[str, dict[str, Any]] | None, op: type[ops.Op], graphs
     return getattr(attribute_tables, raw[0])(**values)
 
 
-def _tensor(raw: dict[str, Any], weights: _Weights, place: str) -> Tensor:
+def _tensor(raw: dict[str, Any], weights: _Weights, place: str, before: Sequence[Tensor]) -> Tensor:
+    """before: the tensors of the graph that were read."""
     dtype = dtypes.TO_NUMPY[raw["dtype"]]
     shape = None
     if raw["shape"] is not None:
@@ -287,8 +298,13 @@ def _tensor(raw: dict[str, Any], weights: _Weights, place: str) -> Tensor:
     if raw["constant"] is not None:
         if shape is None or None in shape:
             raise FormatError(f"{place}: a constant of unknown shape")
+        stored, kernel = raw["constant"], None
+        if stored["factor"]:
+            if not 0 < stored["kernel"] <= len(before):
+                raise FormatError(f"{place}: expected from the tensor {stored['kernel']} before it, which there is not")
+            kernel = before[-stored["kernel"]].constant
         try:
-            tensor.constant = weights.constant(raw["constant"], shape, dtype)
+            tensor.constant = weights.constant(stored, shape, dtype, kernel)
         except FormatError as error:
             raise FormatError(f"{place}: {error}") from None
     return tensor

@@ -100,6 +100,13 @@ CODECS: dict[str, Codec] = {
 }
 
 
+def encode_differences(integers: np.ndarray, step: float, expected: np.ndarray) -> Stream:
+    """The smallest stream of floats, `integers` (int8) times a step, by their differences to int8 that are expected."""
+    differences = integers - expected  # modulo 256, as int8 are
+    streams = [replace(s, step=step) for codec in CODECS.values() if (s := codec.encode(differences)) is not None]
+    return min(streams, key=lambda s: len(s.data))
+
+
 def encode(numbers: np.ndarray, at_least: int = 0) -> Stream:
     """The smallest stream of these numbers (1-D, C order) that has `at_least` so many bytes, else the largest; the
     first of CODECS among equals.
@@ -112,17 +119,25 @@ def encode(numbers: np.ndarray, at_least: int = 0) -> Stream:
     return min(enough, key=lambda s: len(s.data)) if enough else max(streams, key=lambda s: len(s.data))
 
 
-def decode(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
-    """`count` numbers of a stream, 1-D, possibly a read-only view of its bytes. Raises FormatError."""
+def decode(stream: Stream, dtype: np.dtype, count: int, expected: np.ndarray | None = None) -> np.ndarray:
+    """`count` numbers of a stream, 1-D, possibly a read-only view of its bytes. Raises FormatError.
+
+    expected: int8 to which a stream with a step holds the differences.
+    """
     codec, dtype = CODECS.get(stream.coding), np.dtype(dtype)
     if codec is None:
         raise FormatError(f"a stream of unknown coding {stream.coding}")
     if stream.step == 0:
+        if expected is not None:
+            raise FormatError("differences to what is expected, but no step")
         return codec.decode(stream, dtype, count)
     if dtype.kind != "f" or not STEPS[0] <= stream.step <= STEPS[1] or math.frexp(stream.step)[0] != 0.5:
         raise FormatError(f"steps of {stream.step} for numbers of {dtype}: they are powers of two, of floats")
+    integers = codec.decode(stream, np.dtype(np.int8), count)
+    if expected is not None:
+        integers = integers + expected  # modulo 256
     with np.errstate(over="ignore"):  # what is too large for float16 is infinite
-        return (codec.decode(stream, np.dtype(np.int8), count) * np.float64(stream.step)).astype(dtype)
+        return (integers * np.float64(stream.step)).astype(dtype)
 
 
 def steps(numbers: np.ndarray) -> tuple[np.ndarray, float] | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from schema.coding import codecs
+from schema.coding import codecs, prediction
 from schema.coding.bitpack import bits_for
 from schema.coding.streams import EncodedConstant, Stream
 from schema.errors import FormatError
@@ -22,6 +22,7 @@ MAX_CODEBOOK = 1 << 16
 STREAM_OVERHEAD = (
     32  # bytes of metadata that one more stream costs: its table in the FlatBuffer and the reference to it
 )
+PREDICTION_OVERHEAD = 8  # and a factor with the tensor that it is for
 MAX_EXPANSION = 1024
 """Bytes of values that a byte of a file may stand for: what little says much is stored in more bytes than it needs."""
 SAMPLE = 1 << 14  # elements by which a large tensor is judged
@@ -30,31 +31,46 @@ NARROWER = {"float64": ("float16", "float32"), "float32": ("float16",), "int64":
             "int32": ("int8", "int16"), "int16": ("int8",)}  # fmt: skip
 
 
-def encode(constant: Constant, dtype: np.dtype) -> EncodedConstant:
+def encode(constant: Constant, dtype: np.dtype, kernel: Constant | None = None) -> EncodedConstant:
     """The smallest streams of a constant of a tensor of that dtype.
 
+    kernel: of biases, the weights beside them.
     `decode` gives a constant whose `dense(dtype)` is the same to the bit. The values come back as they are, or in a
     narrower dtype that holds them exactly, or multiplied by their channel scale where that is smaller.
     """
-    return min(_candidates(constant, np.dtype(dtype)), key=size)
+    encoded = min(_candidates(constant, np.dtype(dtype)), key=size)
+    if kernel is None or not prediction.can_predict(kernel, np.size(constant.values)):
+        return encoded
+    return min([encoded, *_predicted(encoded, kernel)], key=size)
 
 
 def size(encoded: EncodedConstant) -> int:
     """Bytes that the streams take in a file, their metadata included."""
-    return sum(len(stream.data) + STREAM_OVERHEAD for _, stream in encoded.streams())
+    factors = (encoded.factor != 0) + (encoded.scale_factor != 0)
+    return sum(len(stream.data) + STREAM_OVERHEAD for _, stream in encoded.streams()) + PREDICTION_OVERHEAD * factors
 
 
-def decode(encoded: EncodedConstant, shape: tuple[int, ...], dtype: np.dtype) -> Constant:
+def decode(
+    encoded: EncodedConstant, shape: tuple[int, ...], dtype: np.dtype, kernel: Constant | None = None
+) -> Constant:
     """The constant of a tensor of that shape and dtype.
 
+    kernel: the weights from which values are expected, where they are.
     Raises FormatError for streams that do not fit the shape. What is allocated is a small multiple of the tensor.
     """
     _check_dtypes(encoded, np.dtype(dtype))
     count = math.prod(shape)
+    expected = None
+    if encoded.factor:
+        if encoded.codebook is not None or encoded.positions is not None:
+            raise FormatError("values that are expected, but by a codebook or positions")
+        if kernel is None or not prediction.can_predict(kernel, count):
+            raise FormatError(f"{count} values are expected from a tensor that is no kernel of so many channels")
+        expected = prediction.of_biases(kernel, encoded.factor)
     if encoded.positions is None:
         if encoded.nonzeros:
             raise FormatError(f"{encoded.nonzeros} non-zero values, but no positions")
-        values = _decode_values(encoded, count)
+        values = _decode_values(encoded, count, expected)
     else:
         if encoded.nonzeros > count:
             raise FormatError(f"{encoded.nonzeros} non-zero values of {count}")
@@ -69,7 +85,9 @@ def decode(encoded: EncodedConstant, shape: tuple[int, ...], dtype: np.dtype) ->
     if encoded.channel_scale is not None:
         if not 0 <= encoded.axis < len(shape):
             raise FormatError(f"a channel scale along axis {encoded.axis} of shape {shape}")
-        scale = codecs.decode(encoded.channel_scale, np.dtype(np.float32), shape[encoded.axis])
+        roots = encoded.scale_factor
+        expected = prediction.of_scales(values.reshape(shape), encoded.axis, roots) if roots else None
+        scale = codecs.decode(encoded.channel_scale, np.dtype(np.float32), shape[encoded.axis], expected)
     return Constant(values.reshape(shape), scale, encoded.axis)
 
 
@@ -78,10 +96,37 @@ def _candidates(constant: Constant, dtype: np.dtype) -> Iterator[EncodedConstant
         yield from _encodings(_narrow(np.asarray(constant.values)))
         return
     if dtype.kind == "f":
-        scale = codecs.encode(np.asarray(constant.channel_scale, np.float32))
+        scale, factor = _encode_scale(constant)
         for encoded in _encodings(_narrow(np.asarray(constant.values))):
-            yield replace(encoded, channel_scale=scale, axis=constant.axis)
+            yield replace(encoded, channel_scale=scale, axis=constant.axis, scale_factor=factor)
     yield from _encodings(_narrow(constant.dense(dtype)))
+
+
+def _encode_scale(constant: Constant) -> tuple[Stream, float]:
+    """The smallest stream of the channel scales, and the factor by which they are expected from the values, or 0."""
+    scale, values = np.asarray(constant.channel_scale, np.float32), np.asarray(constant.values)
+    plain, found = codecs.encode(scale), codecs.steps(scale)
+    values = _narrow(values).reshape(values.shape)
+    if found is None or not prediction.is_of_integers(values):
+        return plain, 0.0
+    factor = prediction.fit_scales(found[0], values, constant.axis)
+    if not factor:
+        return plain, 0.0
+    stream = codecs.encode_differences(*found, prediction.of_scales(values, constant.axis, factor))
+    return (stream, factor) if len(stream.data) + PREDICTION_OVERHEAD < len(plain.data) else (plain, 0.0)
+
+
+def _predicted(encoded: EncodedConstant, kernel: Constant) -> Iterator[EncodedConstant]:
+    """Biases that are stored as multiples of a step, by differences to what their weights let expect."""
+    if not encoded.values.step or encoded.positions is not None:
+        return
+    floats = codecs.decode(encoded.values, encoded.dtype, kernel.values.shape[kernel.axis])
+    found = codecs.steps(floats)
+    assert found is not None
+    factor = prediction.fit_biases(found[0], kernel)
+    if factor:
+        stream = codecs.encode_differences(*found, prediction.of_biases(kernel, factor))
+        yield replace(encoded, values=stream, factor=factor)
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
@@ -184,9 +229,9 @@ def _index_dtype(entries: int) -> np.dtype:
     return np.dtype(np.uint8 if entries <= 256 else np.uint16)
 
 
-def _decode_values(encoded: EncodedConstant, count: int) -> np.ndarray:
+def _decode_values(encoded: EncodedConstant, count: int, expected: np.ndarray | None = None) -> np.ndarray:
     if encoded.codebook is None:
-        return codecs.decode(encoded.values, encoded.dtype, count)
+        return codecs.decode(encoded.values, encoded.dtype, count, expected)
     codebook = _decode_codebook(encoded.codebook, encoded.dtype)
     indices = codecs.decode(encoded.values, _index_dtype(codebook.size), count)
     if count and int(indices.max()) >= codebook.size:

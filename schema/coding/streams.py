@@ -23,7 +23,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class EncodedConstant:
-    """A stored tensor as streams: the fields of table Constant of xnn.fbs."""
+    """A stored tensor as streams: the fields of table Constant of xnn.fbs, `kernel` aside."""
 
     dtype: np.dtype
     values: Stream
@@ -32,6 +32,8 @@ class EncodedConstant:
     nonzeros: int = 0
     channel_scale: Stream | None = None
     axis: int = 0
+    scale_factor: float = 0.0
+    factor: float = 0.0
 
     def streams(self) -> Iterator[tuple[str, Stream]]:
         for name in ("values", "codebook", "positions", "channel_scale"):

@@ -4245,8 +4245,29 @@ class Constant(object):
             return self._tab.Get(flatbuffers.number_types.Int8Flags, o + self._tab.Pos)
         return 0
 
+    # Constant
+    def ScaleFactor(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(18))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
+    # Constant
+    def Kernel(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Uint32Flags, o + self._tab.Pos)
+        return 0
+
+    # Constant
+    def Factor(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Float32Flags, o + self._tab.Pos)
+        return 0.0
+
 def ConstantStart(builder):
-    builder.StartObject(7)
+    builder.StartObject(10)
 
 def ConstantAddDtype(builder, dtype):
     builder.PrependUint8Slot(0, dtype, 0)
@@ -4269,6 +4290,15 @@ def ConstantAddChannelScale(builder, channelScale):
 def ConstantAddAxis(builder, axis):
     builder.PrependInt8Slot(6, axis, 0)
 
+def ConstantAddScaleFactor(builder, scaleFactor):
+    builder.PrependFloat32Slot(7, scaleFactor, 0.0)
+
+def ConstantAddKernel(builder, kernel):
+    builder.PrependUint32Slot(8, kernel, 0)
+
+def ConstantAddFactor(builder, factor):
+    builder.PrependFloat32Slot(9, factor, 0.0)
+
 def ConstantEnd(builder):
     return builder.EndObject()
 
@@ -4290,6 +4320,9 @@ class ConstantT(object):
         nonzeros = 0,
         channelScale = None,
         axis = 0,
+        scaleFactor = 0.0,
+        kernel = 0,
+        factor = 0.0,
     ):
         self.dtype = dtype  # type: int
         self.values = values  # type: Optional[StreamT]
@@ -4298,6 +4331,9 @@ class ConstantT(object):
         self.nonzeros = nonzeros  # type: int
         self.channelScale = channelScale  # type: Optional[StreamT]
         self.axis = axis  # type: int
+        self.scaleFactor = scaleFactor  # type: float
+        self.kernel = kernel  # type: int
+        self.factor = factor  # type: float
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -4331,6 +4367,9 @@ class ConstantT(object):
         if constant.ChannelScale() is not None:
             self.channelScale = StreamT.InitFromObj(constant.ChannelScale())
         self.axis = constant.Axis()
+        self.scaleFactor = constant.ScaleFactor()
+        self.kernel = constant.Kernel()
+        self.factor = constant.Factor()
 
     # ConstantT
     def Pack(self, builder):
@@ -4354,6 +4393,9 @@ class ConstantT(object):
         if self.channelScale is not None:
             ConstantAddChannelScale(builder, channelScale)
         ConstantAddAxis(builder, self.axis)
+        ConstantAddScaleFactor(builder, self.scaleFactor)
+        ConstantAddKernel(builder, self.kernel)
+        ConstantAddFactor(builder, self.factor)
         constant = ConstantEnd(builder)
         return constant
 

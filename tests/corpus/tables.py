@@ -97,6 +97,15 @@ def factors(count: int, axis: int = 0, **fields: Any) -> bytes:
     return stored([6], weights=bytes(48), channelScale=stream(4 * count, 24), axis=axis, **fields)
 
 
+def expected(before: int) -> bytes:
+    """Six biases by their differences to what the tensor so many before them lets expect."""
+    biases = constant(values=fb.StreamT(size=6, step=0.5), factor=1.0, kernel=before)
+    weights = constant(dtype=INT8, values=stream(24))
+    kernel = tensor(shape=[6, 4], dtype=INT8, constant=weights)
+    tensors = [tensor(shape=[2, 3]), tensor(), kernel, tensor(shape=[6], constant=biases)]
+    return sealed(relu_graph(tensors=tensors))
+
+
 def conv(kernel: list[int], picture: Any = (1, 4, 4, 2), **attributes: Any) -> bytes:
     """A convolution of weights that are all there."""
     count = 1
@@ -378,6 +387,14 @@ CASES: dict[str, tuple[bytes, str]] = {
     "codebook-empty": (clustered(b"\0\0\0\0", 0), "tensor 2: a codebook of 0 bytes"),
     "codebook-of-half-a-number": (clustered(b"\0\0\0\0", 2, rest=2), "tensor 2: a codebook of 10 bytes"),
     "codebook-of-bits": (clustered(b"\0\0\0\0", 2, bits=4), "tensor 2: a codebook of coding PACKED"),
+    "bias-expected-from-itself": (expected(0), "tensor 3: expected from the tensor 0 before it"),
+    "bias-expected-from-nothing": (expected(4), "tensor 3: expected from the tensor 4 before it"),
+    "bias-expected-from-a-kernel-without-scales": (expected(1), "tensor 3: 6 values are expected from a tensor that"),
+    "bias-expected-from-an-input": (expected(3), "tensor 3: 6 values are expected from a tensor that"),
+    "scales-expected-by-no-number": (
+        factors(6, scaleFactor=float("inf"), dtype=INT8, values=stream(6)),
+        "tensor 2: a prediction by",
+    ),
     "factor-axis-out-of-range": (factors(6, axis=1), "tensor 2: a channel scale along axis 1"),
     "factor-axis-negative": (factors(6, axis=-1), "tensor 2: a channel scale along axis -1"),
     "factors-too-few": (factors(5), "tensor 2: 20 bytes for 6 numbers"),
