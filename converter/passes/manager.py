@@ -32,6 +32,9 @@ affine_to_depthwise fuse_activation split_low_rank unsigned_zeros share_constant
 """.split()
 """Rewrites that would hide what the main ones look for."""
 
+OUT_OF_LOOPS = ["hoist_from_loops"]
+"""Rewrites that take something out of the graphs that nodes run, once those are rewritten."""
+
 ROUNDS = 50
 """Far more than graphs need: a round more for each rewrite that enables one before it in the list."""
 
@@ -65,7 +68,7 @@ class Explanation:
 
     def __str__(self) -> str:
         out = [f"{self.nodes_before} nodes became {self.nodes_after} in {self.rounds} rounds"]
-        names = list(dict.fromkeys([*MAIN, *LAST]))
+        names = list(dict.fromkeys([*MAIN, *LAST, *OUT_OF_LOOPS]))
         for name in names:
             lines = list(dict.fromkeys(self.of(name)))
             if lines:
@@ -120,6 +123,8 @@ def _optimize(graph: Graph, explanation: Explanation, progress: Callable[[str], 
     for node in graph.nodes:
         for inner in node.subgraphs.values():
             _optimize(inner, explanation, progress, measure)
+    if any(node.subgraphs for node in graph.nodes):
+        _fixpoint(graph, OUT_OF_LOOPS, explanation, progress, measure)
 
 
 def _count(graph: Graph) -> int:
