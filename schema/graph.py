@@ -68,6 +68,26 @@ class Constant:
         return array
 
 
+class IndexedConstant(Constant):
+    """A constant of few distinct values, in memory as in its file: an index for each, and a codebook.
+
+    `values` are made when they are asked for, and not kept.
+    """
+
+    indices: np.ndarray
+    codebook: np.ndarray
+
+    def __init__(
+        self, indices: np.ndarray, codebook: np.ndarray, channel_scale: np.ndarray | None = None, axis: int = 0
+    ):
+        given = {"indices": indices, "codebook": codebook, "channel_scale": channel_scale, "axis": axis}
+        self.__dict__.update(given)  # past the frozen base
+
+    @property
+    def values(self) -> np.ndarray:  # type: ignore[override]
+        return self.codebook[self.indices]
+
+
 @dataclass(eq=False)
 class Tensor:
     """A value that flows along an edge, or a constant. `name` is for people: edges are object references."""

@@ -16,7 +16,7 @@ from schema.coding import codecs, prediction
 from schema.coding.bitpack import bits_for
 from schema.coding.streams import EncodedConstant, Stream
 from schema.errors import FormatError
-from schema.graph import Constant
+from schema.graph import Constant, IndexedConstant
 
 MAX_CODEBOOK = 1 << 16
 STREAM_OVERHEAD = (
@@ -25,7 +25,7 @@ STREAM_OVERHEAD = (
 PREDICTION_OVERHEAD = 8  # and a factor with the tensor that it is for
 MAX_EXPANSION = 1024
 """Bytes of values that a byte of a file may stand for: what little says much is stored in more bytes than it needs."""
-SAMPLE = 1 << 14  # elements by which a large tensor is judged
+SAMPLE = 1 << 14  # elements by which a large tensor is judged, and from which on it is one
 
 NARROWER = {"float64": ("float16", "float32"), "float32": ("float16",), "int64": ("int8", "int16", "int32"),
             "int32": ("int8", "int16"), "int16": ("int8",)}  # fmt: skip
@@ -70,25 +70,23 @@ def decode(
     if encoded.positions is None:
         if encoded.nonzeros:
             raise FormatError(f"{encoded.nonzeros} non-zero values, but no positions")
-        values = _decode_values(encoded, count, expected)
+        numbers, codebook = _decode_values(encoded, count, expected)
     else:
-        if encoded.nonzeros > count:
-            raise FormatError(f"{encoded.nonzeros} non-zero values of {count}")
-        occupied = codecs.decode(encoded.positions, np.dtype(bool), count)
-        found = int(np.count_nonzero(occupied))
-        if found != encoded.nonzeros:
-            raise FormatError(f"{found} positions for {encoded.nonzeros} non-zero values")
-        stored = _decode_values(encoded, found)
-        values = np.zeros(count, encoded.dtype)
-        values[occupied] = stored
-    scale = None
+        numbers, codebook = _decode_sparse(encoded, count)
+    if codebook is not None and count < SAMPLE:
+        numbers, codebook = codebook[numbers], None
+    values, scale = numbers.reshape(shape), None
     if encoded.channel_scale is not None:
         if not 0 <= encoded.axis < len(shape):
             raise FormatError(f"a channel scale along axis {encoded.axis} of shape {shape}")
-        roots = encoded.scale_factor
-        expected = prediction.of_scales(values.reshape(shape), encoded.axis, roots) if roots else None
+        expected = None
+        if encoded.scale_factor:
+            whole = values if codebook is None else codebook[values]
+            expected = prediction.of_scales(whole, encoded.axis, encoded.scale_factor)
         scale = codecs.decode(encoded.channel_scale, np.dtype(np.float32), shape[encoded.axis], expected)
-    return Constant(values.reshape(shape), scale, encoded.axis)
+    if codebook is not None:
+        return IndexedConstant(values, codebook, scale, encoded.axis)
+    return Constant(values, scale, encoded.axis)
 
 
 def _candidates(constant: Constant, dtype: np.dtype) -> Iterator[EncodedConstant]:
@@ -229,14 +227,36 @@ def _index_dtype(entries: int) -> np.dtype:
     return np.dtype(np.uint8 if entries <= 256 else np.uint16)
 
 
-def _decode_values(encoded: EncodedConstant, count: int, expected: np.ndarray | None = None) -> np.ndarray:
+def _decode_sparse(encoded: EncodedConstant, count: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """As `_decode_values`, zeros among them."""
+    assert encoded.positions is not None
+    if encoded.nonzeros > count:
+        raise FormatError(f"{encoded.nonzeros} non-zero values of {count}")
+    occupied = codecs.decode(encoded.positions, np.dtype(bool), count)
+    found = int(np.count_nonzero(occupied))
+    if found != encoded.nonzeros:
+        raise FormatError(f"{found} positions for {encoded.nonzeros} non-zero values")
+    stored, codebook = _decode_values(encoded, found)
+    if codebook is not None and codebook.size < 256:
+        stored, codebook = stored + 1, np.concatenate([np.zeros(1, codebook.dtype), codebook])
+    elif codebook is not None:
+        stored, codebook = codebook[stored], None
+    numbers = np.zeros(count, stored.dtype)
+    numbers[occupied] = stored
+    return numbers, codebook
+
+
+def _decode_values(
+    encoded: EncodedConstant, count: int, expected: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(values, None) or (indices, the codebook)."""
     if encoded.codebook is None:
-        return codecs.decode(encoded.values, encoded.dtype, count, expected)
+        return codecs.decode(encoded.values, encoded.dtype, count, expected), None
     codebook = _decode_codebook(encoded.codebook, encoded.dtype)
     indices = codecs.decode(encoded.values, _index_dtype(codebook.size), count)
     if count and int(indices.max()) >= codebook.size:
         raise FormatError(f"index {indices.max()} into a codebook of {codebook.size}")
-    return codebook[indices]
+    return indices, codebook
 
 
 def _decode_codebook(stream: Stream, dtype: np.dtype) -> np.ndarray:

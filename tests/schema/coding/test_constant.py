@@ -11,6 +11,7 @@ from schema import Constant, FormatError
 from schema.coding import codecs
 from schema.coding.constant import MAX_EXPANSION, decode, encode, size
 from schema.coding.streams import EncodedConstant, Stream
+from schema.graph import IndexedConstant
 from tests.support.drawing import generators, shapes
 
 FLOAT = np.dtype(np.float32)
@@ -232,3 +233,21 @@ def test_mutated_streams_decode_or_are_refused(data):
         return
     with np.errstate(all="ignore"):
         assert constant.dense(FLOAT).shape == (20,)
+
+
+@pytest.mark.parametrize("entries", [3, 255, 256, 300])
+@pytest.mark.parametrize("zeros", [0.0, 0.9])
+def test_large_constants_of_few_values_stay_indices(rng, entries, zeros):
+    """Whatever the codebook's size: with zeros, they become one entry more."""
+    count = 1 << 16
+    codebook = rng.normal(size=entries).astype(np.float32)
+    values = codebook[np.arange(count) % entries].reshape(256, 256)
+    values[rng.random(values.shape) < zeros] = 0
+    encoded = encode(Constant(values), FLOAT)
+    assert encoded.codebook is not None and (encoded.positions is not None) == (zeros > 0 and entries > 3)
+    decoded = decode(encoded, values.shape, FLOAT)
+    if zeros == 0 or entries < 256:
+        assert isinstance(decoded, IndexedConstant)
+        assert decoded.indices.dtype == (np.uint8 if entries <= 256 else np.uint16)
+    assert decoded.dense(FLOAT).tobytes() == values.tobytes()
+    assert encode(decoded, FLOAT) == encoded
