@@ -4,17 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from schema.errors import InputError, UnsupportedError
+from schema.errors import InputError
 from xnn_tf.channels import ChannelGroups
 from xnn_tf.channels.units import Role
-from xnn_tf.keras_compat import replicas, tensorflow_variable
+from xnn_tf.keras_compat import tensorflow_variable, variable_scope
 
 DECAY = 0.9
 """Of the running mean over batches: about ten of them count."""
 
 
 class GradientTap:
-    """Accumulates (Σ gradient · weight)² of each neuron while an optimizer trains a model.
+    """Accumulates (Σ gradient · weight)² of each neuron while an optimizer trains a model; of several replicas each for
+    its part of the batch, and the mean counts.
 
     It puts itself before the optimizer's own method for applying gradients, which counts in steps that are traced from
     then on, and is gone with `close`.
@@ -25,7 +26,6 @@ class GradientTap:
 
         Raises:
             InputError: the model has no optimizer.
-            UnsupportedError: it trains in several replicas.
         """
         import tensorflow as tf
 
@@ -34,8 +34,6 @@ class GradientTap:
             raise InputError(
                 f'criterion="taylor" needs gradients: compile {model.name} with the optimizer that trains it'
             )
-        if replicas(model) > 1:
-            raise UnsupportedError('criterion="taylor" in several replicas: take "l2" or "bn_gamma"')
         self._optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         self._method = "apply" if hasattr(self._optimizer, "apply") else "apply_gradients"
         self._sources = {
@@ -44,8 +42,11 @@ class GradientTap:
             for axis, ids in weight.axes.items()
             if weight.roles[axis] is Role.COLUMN and weight.is_kernel
         }
-        self._mean = tf.Variable(np.zeros(groups.unit_count, np.float32), trainable=False, name="taylor")
-        self._batches = tf.Variable(0, trainable=False, name="taylor_batches")
+        own = {"trainable": False, "synchronization": tf.VariableSynchronization.ON_READ}  # one in each replica
+        with variable_scope(model):
+            mean, first = tf.VariableAggregation.MEAN, tf.VariableAggregation.ONLY_FIRST_REPLICA
+            self._mean = tf.Variable(np.zeros(groups.unit_count, np.float32), aggregation=mean, name="taylor", **own)
+            self._batches = tf.Variable(0, aggregation=first, name="taylor_batches", **own)
         self._original = getattr(self._optimizer, self._method)
         object.__setattr__(self._optimizer, self._method, self._apply)
 
@@ -77,7 +78,7 @@ class GradientTap:
     def _listen(self, pairs: list[tuple[Any, Any]]) -> None:
         import tensorflow as tf
 
-        total = tf.zeros_like(self._mean)
+        total = tf.zeros(self._mean.shape)
         for gradient, variable in pairs:
             source = self._sources.get(_key(variable))
             if source is None or gradient is None:
