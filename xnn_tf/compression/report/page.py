@@ -1,79 +1,55 @@
-"""The report as one HTML page that needs no other file."""
+"""The report as one HTML page that needs no other file: `page.html.jinja`, and what is shown in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
-from string import Template
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import jinja2
+from markupsafe import Markup
 
 from xnn_tf.compression.report import charts
 from xnn_tf.compression.report.ledger import KINDS
 
+Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
+"""(head, rows)"""
+
 _STEPS = ("float32", "neurons", "synapses", "quantization", "transform", "coding")
 
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>$title</title>
-<style>
-body { font: 14px sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; font-size: 13px; }
-th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; }
-th:first-child, td:first-child { text-align: left; word-break: break-all; }
-svg { max-width: 100%; height: auto; font: 11px sans-serif; }
-.grid { stroke: #eee; } .limit { stroke: #c33; stroke-dasharray: 5 3; }
-.before { fill: #bcd; } .after { fill: #c33; }
-.charts { display: flex; flex-wrap: wrap; gap: 1em; } figure { margin: 0; } figcaption { font-size: 12px; }
-i { display: inline-block; width: 10px; height: 10px; margin: 0 4px 0 10px; }
-</style>
-</head>
-<body>
-<h1>$title</h1>
-$summary
-<h2>Bytes against $metric, and stage after stage</h2>
-<div class="charts">$curve $stages</div>
-$table_of_stages
-<h2>Where the bytes are</h2>
-<p>$legend</p>
-$ledger_chart
-$ledger
-<h2>Step by step</h2>
-<p>Bytes of each layer after neuron pruning, synapse pruning, quantization, network transform and entropy coding.</p>
-$steps
-<h2>Layers</h2>
-$layers
-$sensitivity
-<h2>Weights before and after</h2>
-<p>Blue: of the base model. Red: of the compressed one, zeros left out; each to its own scale.</p>
-<div class="charts">$histograms</div>
-</body>
-</html>
-""")
+
+@cache
+def _template() -> jinja2.Template:
+    source = Path(__file__).with_name("page.html.jinja").read_text("utf-8")
+    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(source)
 
 
 def render(data: dict[str, Any]) -> str:
-    """The page for the data of a report. All names in it are escaped."""
-    metric = data["metric"]
-    return _PAGE.substitute(
-        title=escape(f"{data['model']} compressed by {data['recipe']}"),
-        metric=escape(metric),
+    """The page for the data of a report. All names in it are escaped: texts by the template, and in charts by `charts`,
+    whose results alone are taken as markup.
+    """
+    kinds = [*KINDS, "header"]
+    curves = data["sensitivity"]
+    return _template().render(
+        title=f"{data['model']} compressed by {data['recipe']}",
+        metric=data["metric"],
         summary=_summary(data),
-        curve=_curve(data),
-        stages=_stages_chart(data),
-        table_of_stages=_stages(data),
-        legend=charts.legend([*KINDS, "header"]),
-        ledger_chart=charts.stacked(_ledger_rows(data), [*KINDS, "header"]),
+        curve=Markup(_curve(data)),
+        stages_chart=Markup(_stages_chart(data)),
+        stages=_stages(data),
+        ledger_legend=Markup(charts.legend(kinds)),
+        ledger_chart=Markup(charts.stacked(_ledger_rows(data), kinds)),
         ledger=_ledger(data),
-        steps=_table(("layer", *_STEPS), _with_total(data["ledger"]["steps"], _STEPS)),
+        steps=(("layer", *_STEPS), _with_total(data["ledger"]["steps"], _STEPS)),
         layers=_layers(data),
-        sensitivity=_sensitivity(data),
-        histograms="".join(_histogram(name, each) for name, each in data["histograms"].items()),
+        sensitivity_legend=Markup(charts.legend(list(curves))),
+        sensitivity_chart=Markup(_sensitivity(curves)) if curves else "",
+        histograms=[_histogram(name, each) for name, each in data["histograms"].items()],
     )
 
 
-def _summary(data: dict[str, Any]) -> str:
+def _summary(data: dict[str, Any]) -> list[str]:
     base, result, latency = data["base"], data["result"], data["latency"]
     goal = data["goal"]
     asked = (
@@ -81,7 +57,7 @@ def _summary(data: dict[str, Any]) -> str:
         if goal["max_drop"] is None
         else f"{data['metric']} at least {goal['least_score']:.4f}"
     )
-    lines = [
+    return [
         f"{base['bytes']:,} bytes of float32 parameters became a file of {result['bytes']:,} bytes: "
         f"{result['ratio']:.1f} times smaller.",
         f"{data['metric']} on the validation data: {base['score']:.4f} before, {result['score']:.4f} after "
@@ -89,7 +65,6 @@ def _summary(data: dict[str, Any]) -> str:
         f"Latency of one sample on {latency['threads']} thread, median: {latency['base_ms']:.3f} ms before, "
         f"{latency['ms']:.3f} ms after ({result['conversion']}).",
     ]
-    return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
 def _curve(data: dict[str, Any]) -> str:
@@ -115,7 +90,7 @@ def _stages_chart(data: dict[str, Any]) -> str:
     return charts.chart({"score": points}, "stage", data["metric"], True, None, {"score": notes})
 
 
-def _stages(data: dict[str, Any]) -> str:
+def _stages(data: dict[str, Any]) -> Table:
     rows = [
         (
             stage["step"],
@@ -126,7 +101,7 @@ def _stages(data: dict[str, Any]) -> str:
         )
         for stage in data["stages"]
     ]
-    return _table(("stage", "epochs", "seconds", data["metric"], "bytes"), rows)
+    return ("stage", "epochs", "seconds", data["metric"], "bytes"), rows
 
 
 def _ledger_rows(data: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
@@ -134,13 +109,13 @@ def _ledger_rows(data: dict[str, Any]) -> list[tuple[str, dict[str, int]]]:
     return [*rows, ("(header)", {"header": data["ledger"]["total"]["header"]})]
 
 
-def _ledger(data: dict[str, Any]) -> str:
+def _ledger(data: dict[str, Any]) -> Table:
     columns = (*KINDS, "header", "total")
     rows = [row | {"header": 0} for row in data["ledger"]["layers"]]
     header = data["ledger"]["total"]["header"]
     rows.append({"layer": "(header)", "header": header, "total": header})
     rows.append({"layer": "total"} | data["ledger"]["total"])
-    return _table(("layer", *columns), [(row["layer"], *(f"{row.get(c, 0):,}" for c in columns)) for row in rows])
+    return ("layer", *columns), [(row["layer"], *(f"{row.get(c, 0):,}" for c in columns)) for row in rows]
 
 
 def _with_total(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[tuple]:
@@ -148,7 +123,7 @@ def _with_total(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> list[
     return [(row["layer"], *(f"{row[column]:,}" for column in columns)) for row in (*rows, total)]
 
 
-def _layers(data: dict[str, Any]) -> str:
+def _layers(data: dict[str, Any]) -> Table:
     rows = [
         (
             row["layer"],
@@ -161,24 +136,14 @@ def _layers(data: dict[str, Any]) -> str:
         )
         for row in data["layers"]
     ]
-    head = ("layer", "parameters", "kept", "zeros", "different values", "bytes", "bits per parameter")
-    return _table(head, rows)
+    return ("layer", "parameters", "kept", "zeros", "different values", "bytes", "bits per parameter"), rows
 
 
-def _sensitivity(data: dict[str, Any]) -> str:
-    curves = data["sensitivity"]
-    if not curves:
-        return ""
-    chart = charts.chart({n: [(s, d) for s, d in c] for n, c in curves.items()}, "zeros of one layer", "divergence")
-    return f"<h2>Sensitivity</h2><p>{charts.legend(list(curves))}</p>{chart}"
+def _sensitivity(curves: dict[str, Any]) -> str:
+    series = {name: [(sparsity, damage) for sparsity, damage in curve] for name, curve in curves.items()}
+    return charts.chart(series, "zeros of one layer", "divergence")
 
 
-def _histogram(name: str, each: dict[str, Any]) -> str:
+def _histogram(name: str, each: dict[str, Any]) -> dict[str, str]:
     caption = f"{name}: ±{each['limit']:.3g}, {each['zeros']:,} zeros"
-    return f"<figure>{charts.bars(each['before'], each['after'])}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = "".join(f"<th>{escape(str(cell))}</th>" for cell in head)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{cells}</tr>{lines}</table>"
+    return {"bars": Markup(charts.bars(each["before"], each["after"])), "caption": caption}
