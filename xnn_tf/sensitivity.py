@@ -124,13 +124,17 @@ def measure(
     batches: Sequence[Batch],
     shares: Sequence[float] = SHARES,
     pattern: PruningPattern = _ELEMENTS,
+    loss: Callable[[], float] | None = None,
 ) -> Sensitivity:
-    """The curves of these kernels on these batches, when units of a pattern are pruned."""
+    """The curves of these kernels on these batches, when units of a pattern are pruned.
+
+    loss: of the model as it is, on these batches; None takes the one that it is compiled with.
+    """
     if not kernels or not batches:
         raise InputError("sensitivity: there are no kernels to measure, or no samples to measure them on")
     if list(shares) != sorted(set(shares)) or not all(0 < share < 1 for share in shares):
         raise InputError(f"shares={shares!r}: give growing shares of zeros between 0 and 1")
-    loss = _loss_on(model, batches)
+    loss = loss or _loss_on(model, batches)
     before = loss()
     curves = []
     for kernel in kernels:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +26,7 @@ from xnn_tf.compression.run import Candidate, Run
 from xnn_tf.compression.scoring import Metric
 from xnn_tf.compression.search import Search, Watch
 from xnn_tf.compression.search import search as run_search
-from xnn_tf.compression.state import State, fingerprint
+from xnn_tf.compression.state import STATE_FILE, State, fingerprint
 from xnn_tf.compression.task import Task
 from xnn_tf.keras_compat import is_built, require_tensorflow_keras
 from xnn_tf.layer_patterns import Patterns
@@ -40,7 +43,7 @@ class Compressed:
         model: the compressed Keras model, compiled; the zeros and shared values are in its weights. Where the file is
             int8, the model is its float counterpart.
         xnn: the file.
-        path: where the file lies.
+        path: where the file lies: in the folder that was given, or a temporary one that goes with this object.
         met: whether it meets the goal.
         score: of the file on the validation data.
         base_score: of the base model's file.
@@ -116,7 +119,8 @@ def compress(
         distributed: a `tf.distribute` strategy to train under; with several workers, each of them makes the same call.
         search: how many variants of the recipe to try (a number, or an `xnn_tf.Search`); needs Optuna.
         folder: where the state is kept after each step. Called again with the same arguments after a kill, `compress`
-            goes on from there. None takes a new temporary folder.
+            goes on from there. None takes a temporary folder, which is removed with the result; a run that is cut
+            short leaves it, and says its name where it is `verbose`.
         seed: of all random choices. The global seeds of Python, numpy and TensorFlow are set from it.
         verbose: print what is being done.
 
@@ -129,7 +133,6 @@ def compress(
     if not is_built(model):
         raise InputError(f"{model.name} is not built: call it on a batch of data, or train it, first")
     chosen = find_recipe(recipe)
-    place = Path(tempfile.mkdtemp(prefix="xnn-compress-") if folder is None else folder)
     arguments = _Arguments(
         model,
         Data(train, "train", batch_size),
@@ -143,12 +146,26 @@ def compress(
         seed,
         verbose,
     )
-    if search is None:
-        return _compress(arguments, chosen, place)
-    trials = Search(search) if isinstance(search, int) else search
-    if budget_minutes is not None:
-        arguments = replace(arguments, budget_minutes=budget_minutes / trials.trials)
-    return run_search(trials, chosen, place, seed, partial(_compress, arguments))
+    attempt: Callable[[Path], Compressed] = partial(_compress, arguments, chosen)
+    if search is not None:
+        trials = Search(search) if isinstance(search, int) else search
+        if budget_minutes is not None:
+            arguments = replace(arguments, budget_minutes=budget_minutes / trials.trials)
+        attempt = partial(_searched, trials, arguments, chosen)
+    return attempt(Path(folder)) if folder is not None else _in_temporary_folder(attempt)
+
+
+def _in_temporary_folder(attempt: Callable[[Path], Compressed]) -> Compressed:
+    """The folder is there as long as the result, or, where the run was cut short, what can be gone on from."""
+    place = Path(tempfile.mkdtemp(prefix="xnn-compress-"))
+    try:
+        result = attempt(place)
+    except BaseException:
+        if not any(place.rglob(STATE_FILE)):
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+    weakref.finalize(result, shutil.rmtree, place, ignore_errors=True)
+    return result
 
 
 @dataclass(frozen=True)
@@ -166,6 +183,10 @@ class _Arguments:
     distributed: Any
     seed: int
     verbose: bool
+
+
+def _searched(trials: Search, arguments: _Arguments, recipe: Recipe, folder: Path) -> Compressed:
+    return run_search(trials, recipe, folder, arguments.seed, partial(_compress, arguments))
 
 
 def _compress(arguments: _Arguments, recipe: Recipe, folder: Path, watch: Watch | None = None) -> Compressed:

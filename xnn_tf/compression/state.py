@@ -15,7 +15,7 @@ from schema.command_line import replacing
 from schema.errors import FormatError, InputError
 
 FORMAT = 1
-_FILE = "state.json"
+STATE_FILE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class State:
         folder.mkdir(parents=True, exist_ok=True)
         self._fingerprint = fingerprint
         self._steps: dict[str, Step] = {}
-        path = folder / _FILE
+        path = folder / STATE_FILE
         if not path.exists():
             return
         try:
@@ -111,7 +111,7 @@ class State:
         step = Step(name, seconds, json.loads(json.dumps(values)), files)
         self._steps[name] = step
         stored = {"format": FORMAT, "fingerprint": self._fingerprint, "steps": [vars(s) for s in self._steps.values()]}
-        self._write(_FILE, json.dumps(stored, indent=1).encode())
+        self._write(STATE_FILE, json.dumps(stored, indent=1).encode())
         return step
 
     def weights(self, step: Step) -> tuple[list[np.ndarray], str | None]:

@@ -1,5 +1,8 @@
 """One call: what it returns, with each form of data, and each goal."""
 
+import gc
+import tempfile
+
 import numpy as np
 import pytest
 
@@ -134,3 +137,33 @@ def test_what_cannot_be_is_refused(keras, trained, problem, tmp_path):
     model(problem[0][0][:1])
     with pytest.raises(UnsupportedError, match="get_config"):
         xnn_tf.compress(model, *problem, verbose=False)
+
+
+def test_a_folder_that_nobody_named_goes_with_the_result(trained, problem, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    arguments = {"recipe": "int8-only", "verbose": False}
+    result = xnn_tf.compress(trained, *problem, **arguments)
+    assert result.path.read_bytes() == result.xnn
+    assert (result.path.parent / "report.html").exists()
+    del result
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+    with pytest.raises(ValueError, match="no number"):
+        xnn_tf.compress(trained, *problem, metric=no_number, **arguments)
+    assert not list(tmp_path.iterdir())
+
+    with monkeypatch.context() as patched:
+        patched.setattr("xnn_tf.compression.run.Run.levels", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            xnn_tf.compress(trained, *problem, **arguments)
+    (left,) = tmp_path.iterdir()  # from which the run can go on
+    assert xnn_tf.compress(trained, *problem, folder=left, **arguments).met
+
+
+def no_number(targets, outputs):
+    raise ValueError("no number")
+
+
+def interrupted(*arguments):
+    raise KeyboardInterrupt

@@ -101,7 +101,7 @@ def make_report(run: Run, goal: Goal, best: Candidate, model: Any, xnn: bytes) -
             },
             "layers": _layers(before, after, book),
             "sensitivity": context.found.get("sensitivity", {}).get("curves", {}),
-            "histograms": _histograms(context.base, model),
+            "histograms": _histograms(context.base, model, list(before)),
             "latency": latency,
         }
     )
@@ -158,9 +158,9 @@ def _layers(before: dict, after: dict, book: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _histograms(base: Any, model: Any) -> dict[str, Any]:
-    """Of each kernel of the base model; of those that are smaller now, likewise."""
-    after = {kernel.name: values(kernel) for kernel in find_kernels(model)}
+def _histograms(base: Any, model: Any, paths: list[str]) -> dict[str, Any]:
+    """Of each kernel of the base model; of those that are smaller now, or in a wrapper, likewise."""
+    after = {f"{layer_of(k.path, paths) or k.path}/{k.weight}": values(k) for k in find_kernels(model)}
     return {
         kernel.name: histogram(values(kernel), after[kernel.name])
         for kernel in find_kernels(base)

@@ -7,16 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from xnn_tf.compression.allocation import pruned
-from xnn_tf.compression.coded_size import values
 from xnn_tf.compression.context import Context
 from xnn_tf.compression.stages.base import Stage
 from xnn_tf.distillation import DistillCallback
+from xnn_tf.sensitivity import measure
 
 
 @dataclass(frozen=True)
 class MeasureSensitivity(Stage):
-    """Finds curves (sparsity, damage) for each layer, without any training.
+    """Finds curves (sparsity, damage) for each layer, without any training: those of `xnn_tf.sensitivity`.
 
     The damage is how far the outputs go from those of the base model (a divergence as of distilling, at temperature 1),
     the mean over training samples.
@@ -37,18 +36,13 @@ class MeasureSensitivity(Stage):
         distance.set_model(context.model)
 
         def damage() -> float:
-            return float(np.mean([distance.loss(x, context.model.predict_on_batch(_listed(x))) for x in batches]))
+            apart = np.mean([distance.loss(x, context.model.predict_on_batch(_listed(x))) for x in batches])
+            return max(0.0, float(apart))  # what float32 leaves of no divergence may be less
 
-        curves: dict[str, list[list[float]]] = {}
-        for kernel in context.kernels():
-            weight = values(kernel)
-            curve = [[0.0, 0.0]]
-            for sparsity in self.sparsities:
-                kernel.variable.assign(pruned(weight, sparsity))
-                curve.append([sparsity, damage()])
-            kernel.variable.assign(weight)
-            curves[kernel.name] = curve
-        return {"curves": curves}
+        found = measure(
+            context.model, context.kernels(), [(x, None, None) for x in batches], self.sparsities, loss=damage
+        )
+        return {"curves": {curve.name: [list(point) for point in curve.points] for curve in found.curves}}
 
 
 def _listed(x: Any) -> Any:
