@@ -21,11 +21,20 @@ def pack_panels(weights: np.ndarray, groups: int, width: int) -> np.ndarray:
 
 def pack_panels_of_quads(weights: np.ndarray, groups: int, width: int) -> np.ndarray:
     """(out, depth) int8 -> (groups, panels, depth / 4, width, 4), depth padded with zeros to a multiple of 4."""
-    depth = round_up(weights.shape[1], 4)
+    return _pack_panels_of(4, weights, groups, width)
+
+
+def pack_panels_of_pairs(weights: np.ndarray, groups: int, width: int) -> np.ndarray:
+    """(out, depth) int8 -> (groups, panels, depth / 2, width, 2), depth padded with zeros to a multiple of 2."""
+    return _pack_panels_of(2, weights, groups, width)
+
+
+def _pack_panels_of(together: int, weights: np.ndarray, groups: int, width: int) -> np.ndarray:
+    depth = round_up(weights.shape[1], together)
     padded = np.zeros((weights.shape[0], depth), np.int8)
     padded[:, : weights.shape[1]] = weights
     panels = pack_panels(padded, groups, width)
-    return np.ascontiguousarray(panels.reshape(*panels.shape[:2], depth // 4, 4, width).swapaxes(-1, -2))
+    return np.ascontiguousarray(panels.reshape(*panels.shape[:2], -1, together, width).swapaxes(-1, -2))
 
 
 def pack_channels(values: np.ndarray, groups: int, width: int) -> np.ndarray:

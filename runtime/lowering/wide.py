@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.elementwise_parameters import BINARY
-from runtime.kernels.matmul_parameters import EXACT, FP32_ROUND_EVEN, TFLITE_DOUBLE
+from runtime.kernels.matmul_parameters import EXACT, FP32_ROUND_EVEN, ROWS_IN_MEMORY, ROWS_TO_COPY, TFLITE_DOUBLE
 from runtime.kernels.wide_parameters import (
     EXACT_OF_INT32,
     EXTREMUM_I16,
@@ -21,7 +21,7 @@ from runtime.kernels.wide_parameters import (
     WIDE,
 )
 from runtime.lowering.base import Call, LoweringContext
-from runtime.lowering.panels import pack_channels, pack_panels, panel_count
+from runtime.lowering.panels import pack_channels, pack_panels_of_pairs, panel_count, round_up
 from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
 from runtime.lowering.requantization import per_tensor, requantization
 from schema import fixedpoint
@@ -29,7 +29,8 @@ from schema.ops import common_scale
 from schema.ops.attributes import activation_range
 
 LANES = 16
-ROWS = 4  # that the kernel computes at once
+ROWS = 6  # that the kernel computes at once
+SUMS_BYTES = 3 * 64 * ROWS  # of sums in 32 and in 64 bits
 ARITHMETIC = "runtime.kernels.arithmetic_i16"
 
 Pack = Callable[[np.ndarray], np.ndarray]
@@ -48,7 +49,11 @@ def lower_product(context: LoweringContext, where: Operands, windows: Windows) -
     rows = math.prod(context.outputs[0].shape or ()) // windows.out
     channels = windows.out // groups
     panels = panel_count(channels, LANES)
-    most = min(BLOCK_ROWS, max(ROWS, room(channels * windows.depth) // (2 * windows.depth)))
+    row_bytes = 2 * round_up(windows.depth, 2)
+    source = windows.source
+    if windows.in_memory and row_bytes != 2 * windows.depth:
+        source = ROWS_TO_COPY  # rows are read by pairs
+    most = min(BLOCK_ROWS, max(ROWS, room(channels * windows.depth) // row_bytes))
     block, tile_panels = tiling(rows, most, groups, panels, windows.depth * channels // panels, ROWS)
     panel_tiles = -(-panels // tile_panels)
     params = {
@@ -62,19 +67,19 @@ def lower_product(context: LoweringContext, where: Operands, windows: Windows) -
         "panels": panels,
         "tile_panels": tile_panels,
         "panel_tiles": panel_tiles,
-        "source": windows.source,
+        "source": source,
         "row_stride": windows.slots["in_c"] * 2,
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
-            ("panels", LANES), lambda: pack_panels(matrix_of(context, where), groups, LANES), where.weights
+            ("pairs", LANES), lambda: pack_panels_of_pairs(matrix_of(context, where), groups, LANES), where.weights
         ),
         "bias": context.derived("bias", lambda: pack(bias_of(context, where, np.int64, windows.out))),
         **scaling,
     }
-    scratch = 0 if windows.in_memory else 2 * block * windows.depth
+    scratch = SUMS_BYTES + (0 if source == ROWS_IN_MEMORY else block * row_bytes)
     tiles = -(-rows // block) * groups * panel_tiles
-    return [Call("runtime.kernels.matmul_i16", "xnn_matmul_i16", MATMUL_I16, params, tiles, scratch=scratch + 64)]
+    return [Call("runtime.kernels.matmul_i16", "xnn_matmul_i16", MATMUL_I16, params, tiles, scratch=scratch)]
 
 
 def scaling_of(

@@ -14,6 +14,7 @@ from runtime.native.target import Target
 
 PAUSE = "xnn_target_pause"
 DOT_U8_S8 = "xnn_target_dot_u8_s8"
+DOT_S16 = "xnn_target_dot_s16"
 PACK_WORDS = "xnn_target_pack_words"
 PACK_BYTES = "xnn_target_pack_bytes"
 ROUND_TO_EVEN = "xnn_target_round_to_even"
@@ -52,26 +53,7 @@ ret <16 x i32> %r
 }}
 """
     if target.has("avxvnni"):
-        low, high = _lanes(range(8)), _lanes(range(8, 16))
-        halves = "\n".join(
-            f"%{name}{half} = shufflevector <16 x i32> %{name}, <16 x i32> poison, <8 x i32> {lanes}"
-            for name in ("acc", "a", "b")
-            for half, lanes in ((0, low), (1, high))
-        )
-        dots = "\n".join(
-            f"%r{half} = call <8 x i32> @llvm.x86.avx512.vpdpbusd.256"
-            f"(<8 x i32> %acc{half}, <8 x i32> %a{half}, <8 x i32> %b{half})"
-            for half in (0, 1)
-        )
-        return f"""
-declare <8 x i32> @llvm.x86.avx512.vpdpbusd.256(<8 x i32>, <8 x i32>, <8 x i32>)
-{head}
-{halves}
-{dots}
-%r = shufflevector <8 x i32> %r0, <8 x i32> %r1, <16 x i32> {_lanes(range(16))}
-ret <16 x i32> %r
-}}
-"""
+        return _dot_of_halves(head, "vpdpbusd")
     # Exact everywhere: bytes widened to 16 bits in pairs, whose sums of products LLVM knows to be one instruction on
     # x86 (pmaddwd). The 8-bit multiply of SSSE3 would saturate.
     return f"""
@@ -87,6 +69,54 @@ ret <16 x i32> %r
 {_pair_sums(1)}
 %s = add <16 x i32> %s0, %s1
 %r = add <16 x i32> %s, %acc
+ret <16 x i32> %r
+}}
+"""
+
+
+def _dot_s16(target: Target) -> str:
+    """acc[i] + the sum of the products of the two int16 of lane i of a and b: 16 lanes, wrapping like int32."""
+    head = f"define <16 x i32> @{DOT_S16}(<16 x i32> %acc, <16 x i32> %a, <16 x i32> %b) alwaysinline {{"
+    if target.has("avx512vnni"):
+        return f"""
+declare <16 x i32> @llvm.x86.avx512.vpdpwssd.512(<16 x i32>, <16 x i32>, <16 x i32>)
+{head}
+%r = call <16 x i32> @llvm.x86.avx512.vpdpwssd.512(<16 x i32> %acc, <16 x i32> %a, <16 x i32> %b)
+ret <16 x i32> %r
+}}
+"""
+    if target.has("avxvnni"):
+        return _dot_of_halves(head, "vpdpwssd")
+    return f"""
+{head}
+%a0 = bitcast <16 x i32> %a to <32 x i16>
+%b0 = bitcast <16 x i32> %b to <32 x i16>
+{_pair_sums(0)}
+%r = add <16 x i32> %s0, %acc
+ret <16 x i32> %r
+}}
+"""
+
+
+def _dot_of_halves(head: str, instruction: str) -> str:
+    """The function that begins with `head`, by an instruction for 8 lanes."""
+    name = f"@llvm.x86.avx512.{instruction}.256"
+    low, high = _lanes(range(8)), _lanes(range(8, 16))
+    halves = "\n".join(
+        f"%{operand}{half} = shufflevector <16 x i32> %{operand}, <16 x i32> poison, <8 x i32> {lanes}"
+        for operand in ("acc", "a", "b")
+        for half, lanes in ((0, low), (1, high))
+    )
+    dots = "\n".join(
+        f"%r{half} = call <8 x i32> {name}(<8 x i32> %acc{half}, <8 x i32> %a{half}, <8 x i32> %b{half})"
+        for half in (0, 1)
+    )
+    return f"""
+declare <8 x i32> {name}(<8 x i32>, <8 x i32>, <8 x i32>)
+{head}
+{halves}
+{dots}
+%r = shufflevector <8 x i32> %r0, <8 x i32> %r1, <16 x i32> {_lanes(range(16))}
 ret <16 x i32> %r
 }}
 """
@@ -175,6 +205,7 @@ def _pack_bytes(target: Target) -> str:
 _DEFINITIONS: dict[str, Callable[[Target], str]] = {
     PAUSE: _pause,
     DOT_U8_S8: _dot_u8_s8,
+    DOT_S16: _dot_s16,
     PACK_WORDS: _pack_words,
     PACK_BYTES: _pack_bytes,
     ROUND_TO_EVEN: _round_to_even,

@@ -13,7 +13,7 @@ from numba import types
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
-from runtime.native.primitives import DOT_U8_S8
+from runtime.native.primitives import DOT_S16, DOT_U8_S8
 from runtime.simd.vector import Vector, _instance, load_value, splat_value
 
 _I64 = ir.IntType(64)
@@ -116,6 +116,28 @@ def add_outer_dot_u8_s8(typing_context, tile, a, row_stride, b):
 
 
 @intrinsic
+def add_outer_dot_s16_s8(typing_context, tile, a, row_stride, b):
+    """tile[r, c][lane] += sum of 2 products: int16 at a + r * row_stride times int8 of lane at b."""
+
+    def codegen(context, builder, sig, args):
+        kind = sig.args[0]
+        llvm = kind.vector.llvm
+        dot = builder.module.globals.get(DOT_S16) or ir.Function(
+            builder.module, ir.FunctionType(llvm, [llvm] * 3), DOT_S16
+        )
+        pairs = 2 * kind.vector.lanes
+        narrow, wide = (ir.VectorType(ir.IntType(bits), pairs) for bits in (8, 16))
+
+        def column(c):
+            value = load_value(builder, narrow, _at(builder, args[3], pairs * c))
+            return builder.bitcast(builder.sext(value, wide), llvm)
+
+        return _outer(builder, kind, args, lambda acc, x, y: builder.call(dot, [acc, x, y]), column)
+
+    return (tile(tile, types.int64, types.int64, types.int64), codegen) if isinstance(tile, Tile) else None
+
+
+@intrinsic
 def clamp_tile(typing_context, tile, low, high):
     """All lanes not below `low` and not above `high`; NaN stays NaN."""
 
@@ -172,10 +194,15 @@ def _build(builder, kind: Tile, vectors):
     return tile
 
 
-def _outer(builder, kind: Tile, args, combine):
+def _outer(builder, kind: Tile, args, combine, column=None):
+    """column: gives vector c at b where that is not simply there."""
     tile, a, row_stride, b = args
     vector = kind.vector
-    columns = [load_value(builder, vector.llvm, _at(builder, b, vector.bytes * c)) for c in range(kind.columns)]
+
+    def as_it_is(c):
+        return load_value(builder, vector.llvm, _at(builder, b, vector.bytes * c))
+
+    columns = [(column or as_it_is)(c) for c in range(kind.columns)]
     results = []
     for r in range(kind.rows):
         row = builder.add(a, builder.mul(row_stride, ir.Constant(_I64, r)))
