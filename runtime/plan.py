@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -174,6 +174,10 @@ class Plan:
         self._views = {t: self._view(t, start) for t, start in starts.items()}
         self._input_views = [self._views[tensor] for tensor in self.graph.inputs]
         self._output_views = [] if self.tail else [self._known_or_view(tensor) for tensor in self.graph.outputs]
+        read = {*self.graph.outputs, *(tensor for node in self.graph.nodes for tensor in node.inputs)}
+        self._unread = {i for i, tensor in enumerate(self.graph.inputs) if tensor not in read}
+        ends = enumerate(zip(self.graph.inputs, self.graph.outputs))  # noqa: B905
+        self._unchanged = {i for i, (given, result) in ends if given is result}
         base = self.arena.ctypes.data
         places = {t: base + start for t, start in starts.items()}
         calls = [call for step in self.steps if isinstance(step, NativeStep) for call in step.calls]
@@ -203,16 +207,21 @@ class Plan:
         value = self.inference.value(tensor)
         return value if value is not None or tensor is None else self._views[tensor]
 
-    def run(self, arrays: Sequence[np.ndarray], threads: int | None = None) -> list[np.ndarray]:
-        """The graph's outputs, as new arrays. One call at a time: the arena is the plan's own."""
+    def run(self, arrays: Sequence[np.ndarray], threads: int | None = None, again: bool = False) -> list[np.ndarray]:
+        """The graph's outputs, as new arrays. One call at a time: the arena is the plan's own.
+
+        again: as a loop's body, with the outputs of the last call. What is handed on unchanged is in the arena already,
+        and is given back as it is.
+        """
+        unchanged = self._unchanged if again else ()
         with self._lock:
-            self.write_inputs(arrays)
+            self.write_inputs(arrays, unchanged)
             for step in self.steps:
                 if isinstance(step, NativeStep):
                     step.plan.run(threads)  # type: ignore[union-attr]
                 else:
                     self.run_step(step, threads)
-            return self.read_outputs(threads)
+            return self.read_outputs(threads, {i: arrays[i] for i in unchanged})
 
     def repeated(self, threads: int | None) -> Callable[[np.ndarray], np.ndarray] | None:
         """`run` from one array to one, without a look at what cannot change from call to call; None where that is
@@ -233,9 +242,11 @@ class Plan:
 
         return repeat
 
-    def write_inputs(self, arrays: Sequence[np.ndarray]) -> None:
-        for view, array in zip(self._input_views, arrays, strict=True):
-            view[...] = array
+    def write_inputs(self, arrays: Sequence[np.ndarray], there: Collection[int] = ()) -> None:
+        """there: which inputs are in the arena already."""
+        for index, (view, array) in enumerate(zip(self._input_views, arrays, strict=True)):
+            if index not in there and index not in self._unread:
+                view[...] = array
 
     def run_step(self, step: NativeStep | HostStep, threads: int | None = None) -> None:
         if isinstance(step, HostStep):
@@ -266,11 +277,15 @@ class Plan:
                 first += count
         return parts
 
-    def read_outputs(self, threads: int | None = None) -> list[np.ndarray]:
+    def read_outputs(
+        self, threads: int | None = None, known: Mapping[int, np.ndarray] | None = None
+    ) -> list[np.ndarray]:
+        """known: outputs by position that need not be read."""
+        known = known or {}
         if not self.tail:
-            return [np.array(view) for view in self._output_views]
+            return [known[i] if i in known else np.array(view) for i, view in enumerate(self._output_views)]
         values = self._run_tail(threads)
-        return [self._output(tensor, values) for tensor in self.graph.outputs]
+        return [known[i] if i in known else self._output(t, values) for i, t in enumerate(self.graph.outputs)]
 
     def _output(self, tensor: Tensor, values: dict[Tensor, np.ndarray]) -> np.ndarray:
         array = values.get(tensor)
@@ -328,12 +343,18 @@ class Calls:
         }
 
     def run(self, arrays: Sequence[np.ndarray | None], threads: int | None) -> list[np.ndarray]:
-        calls = {name: partial(self._call, name, threads) for name in self._plans}
+        last: dict[str, Plan] = {}
+        calls = {name: partial(self._call, name, threads, last) for name in self._plans}
         return control_flow.run(self._node, calls, [array for array in arrays if array is not None])
 
-    def _call(self, name: str, threads: int | None, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _call(
+        self, name: str, threads: int | None, last: dict[str, Plan], arrays: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """last: the plan that ran last in this run of the node, by name."""
         if all(array.size for array in arrays):
-            return self._plans[name].of(arrays).run(arrays, threads)
+            plan = self._plans[name].of(arrays)
+            again, last[name] = name == "body" and last.get(name) is plan, plan
+            return plan.run(arrays, threads, again)
         with limits.memory(self._memory_limit):  # kernels are made for arrays that hold something
             return evaluate.run(self._node.subgraphs[name], arrays)
 

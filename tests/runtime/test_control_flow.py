@@ -12,10 +12,11 @@ from runtime.__main__ import main
 from runtime.plan import HostStep, NativeStep
 from schema import Graph, InputError, MemoryLimitError, Model, Node, Tensor, evaluate
 from schema.errors import ExecutionError
-from schema.ops.attributes import AxisAttributes, FullyConnectedAttributes
+from schema.ops.attributes import AxisAttributes, FullyConnectedAttributes, WhileAttributes
 from tests.support import control_flow as made
 
 X = np.array([1, 2, 4], np.float32)
+CARRIED = [("i", np.int32, ()), ("x", np.float32, (None,)), ("total", np.float32, (None,))]
 
 
 def load(graph: Graph, **options) -> runtime.Model:
@@ -45,6 +46,24 @@ def test_as_the_references(graph, arrays):
         for given, expected in zip(outputs(model, *arrays), evaluate.run(graph, arrays), strict=True):
             assert given.dtype == expected.dtype
             np.testing.assert_array_equal(given, expected)
+
+
+def test_what_a_loop_hands_on_unchanged():
+    """Also from one run to the next, where it differs."""
+    (i, x, total), (given, start, end) = ([Tensor(n, d, s) for n, d, s in made_of] for made_of in (CARRIED, CARRIED))
+    step, following = made.binary("ADD", i, made.constant(1, np.int32))
+    add, summed = made.binary("ADD", total, x)
+    body = made.graph([step, add], [i, x, total], [following, x, summed])
+    inputs = [Tensor(n, d, s) for n, d, s in CARRIED]
+    test, less = made.binary("LESS", inputs[0], made.constant(5, np.int32))
+    last = [Tensor(n, d) for n, d, _ in CARRIED]
+    attributes = WhileAttributes(made.graph([test], inputs, [less]), body)
+    graph = made.graph([Node("WHILE", [given, start, end], last, attributes, "loop")], [given, start, end], last)
+    model = load(graph)
+    for x in (X, 3 * X, X[:2]):
+        arrays = [np.int32(0), x, np.ones_like(x)]
+        for found, expected in zip(outputs(model, *arrays), evaluate.run(graph, arrays), strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def dense_loop(rng) -> Graph:
