@@ -108,7 +108,7 @@ def _product(p, a, b):
     return clamp(requantize_double(product, p.multiplier, p.shift) + p.output_zero, p.low, p.high)
 
 
-sum_i16 = _binary(SUM_I16, _sum, _sums_at_once)
+sum_of_two_i16 = _binary(SUM_I16, _sum, _sums_at_once)
 shifted_sum_i16 = _binary(SHIFTED_SUM_I16, _shifted_sum)
 product_i16 = _binary(PRODUCT_I16, _product)
 maximum_i16 = _binary(EXTREMUM_I16, inline(lambda p, a, b: max(a, b)))

@@ -150,4 +150,4 @@ def lower_arithmetic(context: LoweringContext, walk: dict[str, Any], tiles: int)
     for name, (_, zero) in (("a", a), ("b", b), ("output", output)):
         q31, shift = fixedpoint.quantize_multiplier(reals[name])
         params |= {f"{name}_zero": zero, f"{name}_multiplier": q31, f"{name}_shift": shift}
-    return [Call(ARITHMETIC, "xnn_sum_i16", SUM_I16, params | {"left": left}, tiles)]
+    return [Call(ARITHMETIC, "xnn_sum_of_two_i16", SUM_I16, params | {"left": left}, tiles)]

@@ -1,5 +1,7 @@
+import importlib
 import logging
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import runtime.kernels
+from runtime.kernels.abi import Kernel
 from runtime.kernels.table import find_kernel
 from runtime.native.errors import KernelCompileError
 from runtime.native.kernel_library import KernelLibrary, cache_key, source_files
@@ -176,6 +180,17 @@ def test_the_key_depends_on_sources_target_and_family():
         for target in (host, Target(host.triple, "generic", host.features), Target(host.triple, host.cpu, ""))
     }
     assert len(keys) == 6
+
+
+def test_kernels_have_names_of_their_own():
+    """They are found by name in a plan, whatever families it has: of two of one name it would run one for both."""
+    families: dict[str, list[str]] = {}
+    for module in pkgutil.iter_modules(runtime.kernels.__path__):
+        for name, value in vars(importlib.import_module(f"runtime.kernels.{module.name}")).items():
+            if isinstance(value, Kernel):
+                families.setdefault(name, []).append(module.name)
+    assert len(families) > 50
+    assert not {name: owners for name, owners in families.items() if len(owners) > 1}
 
 
 def test_source_files_are_all_that_a_family_and_the_compiler_import():
