@@ -71,8 +71,8 @@ class LinearStrategy(Strategy):
 
 
 def integers_of(result: Any, step: Any) -> Any:
-    """The integers that float32 sums stand for: while training, when sums of the integers themselves, in float64,
-    would take twice the time that float32 takes.
+    """The integers that float32 sums stand for: while training, when sums of the integers themselves would be a second
+    convolution, in float64.
     """
     return tf.round(wide(result) / wide(step))
 
