@@ -58,10 +58,12 @@ def parts_of(graph: Graph, asked: Wanted, io_dtype: np.dtype | None) -> list[Par
     chosen = [part for part in found[1:] if (part.learned if trained else id(part.graph) in bodies)]
     found[0].place(asked)
     for part in chosen:
-        part.place(asked if part.learned else replace(asked, kept={**_kept(part.graph, asked.dtype), **asked.kept}))
+        part.place(replace(asked, kept={**_kept(part, asked.dtype), **asked.kept}))
     return [found[0], *(part for part in chosen if part.placement.rules)]
 
 
-def _kept(body: Graph, dtype: np.dtype) -> Mapping[Node, str]:
-    rules = RULES[dtype]
-    return {node: IN_LOOPS for node in body.nodes if node.op not in rules or rules[node.op].weights is None}
+def _kept(part: Part, dtype: np.dtype) -> Mapping[Node, str]:
+    """All but linear ops, and those whose results were rounded while training."""
+    rules, rounded = RULES[dtype], part.learned.parameters
+    others = (node for node in part.graph.nodes if node.op not in rules or rules[node.op].weights is None)
+    return {node: IN_LOOPS for node in others if not any(tensor in rounded for tensor in node.outputs)}
