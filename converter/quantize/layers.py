@@ -34,12 +34,9 @@ class Wanted:
 
 
 def wanted(graph: Graph, options: Options) -> Wanted:
-    """Raises InputError for a pattern that matches no layer. Where both options name a layer, keep_float goes first.
-
-    Layers in loops and branches stay float in any case, so int16 is not for them.
-    """
+    """Raises InputError for a pattern that matches no layer. Where both options name a layer, keep_float goes first."""
     dtype = INT16 if options.method == "int16x8" else INT8
-    return Wanted(dtype, matching(graph.nodes, options.int16, "int16").keys(), kept_nodes(graph, options))
+    return Wanted(dtype, matching(list(all_nodes(graph)), options.int16, "int16").keys(), kept_nodes(graph, options))
 
 
 def kept_nodes(graph: Graph, options: Options) -> dict[Node, str]:

@@ -49,11 +49,10 @@ def test_a_pattern_that_matches_nothing_is_refused(pattern, message):
         matching(graph().nodes, ["stem", pattern], "int16")
 
 
-def test_layers_in_loops_can_be_kept_but_not_become_int16():
+def test_layers_in_loops_are_named_too():
     loop = looping()
     assert names(wanted(loop, Options("int8", keep_float="add")).kept) == ["add", "add"]
-    with pytest.raises(InputError, match="int16 'add' matches no layer; there are loop"):
-        wanted(loop, Options("int8", int16="add"))
+    assert names(wanted(loop, Options("int8", int16="add")).int16) == ["add", "add"]
 
 
 def test_what_is_wanted_of_nodes():

@@ -48,3 +48,10 @@ def test_keep_float_names_recurrent_layers(rng):
     result = converter.convert(model, quantize="int8", calibration=x, keep_float="it")
     assert {row.dtype for row in result.report.quantization.rows} == {"float32"}
     np.testing.assert_allclose(runtime.load(result.bytes)(x), np.asarray(model(x)), atol=1e-5)
+
+
+def test_int16_names_recurrent_layers(rng):
+    model, x = model_of("keras", "LSTM"), rng.normal(size=(64, 10, 8)).astype(np.float32)
+    result = converter.convert(model, quantize="int8", calibration=x, int16="it")
+    assert {row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"} == {"int16"}
+    assert signal_to_noise(np.asarray(model(x)), runtime.load(result.bytes)(x)) > 40
