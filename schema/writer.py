@@ -17,7 +17,7 @@ from schema.generated.layout import ENUMS, TABLES, UNIONS
 from schema.graph import Constant, Graph, Model, Node, Tensor, nested
 
 MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
-READER_OF_CODING = {"RANS": 2}  # the first reader version that knows a coding, where that is not 1
+READER_OF_CODING = {"RANS": 2, "GAPS": 4}  # the first reader version that knows a coding, where that is not 1
 READER_OF_STEPS = 3
 READER_OF_PREDICTIONS = 4
 KERNEL, BIAS = 1, 2  # operands of

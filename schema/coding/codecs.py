@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from schema.coding.streams import Stream
 from schema.errors import FormatError
 
 BITS_OF_BOOLS = (8, 4, 2, 1)  # so many may be one symbol
+BITS_OF_GAPS = (3, 4, 5, 6, 7, 8)
+GAPS = struct.Struct("<I")  # how many runs of zeros there are
 STEPS = (2.0**-126, 2.0**120)  # what a step may be: any multiple of it is a normal float32
 
 
@@ -88,6 +91,52 @@ def _decode_rans(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
     return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count, bitorder="little").view(bool)
 
 
+def _encode_gaps(numbers: np.ndarray) -> Stream | None:
+    if numbers.dtype.kind != "b" or 2 * (ones := np.flatnonzero(numbers)).size > numbers.size or ones.size == 0:
+        return None
+    zeros = np.diff(ones, prepend=-1, append=numbers.size) - 1  # as if a one followed the last
+    symbols = {bits: _gaps(zeros, (1 << bits) - 1) for bits in BITS_OF_GAPS}
+    bits = min(symbols, key=lambda bits: _entropy(symbols[bits]))
+    data = rans.encode(symbols[bits])
+    return None if data is None else Stream(GAPS.pack(symbols[bits].size) + data, "GAPS", bits)
+
+
+def _gaps(zeros: np.ndarray, longest: int) -> np.ndarray:
+    """So many zeros before each one, as symbols: `longest` stands for as many zeros, and no one."""
+    whole = zeros // longest
+    symbols = np.full(int(whole.sum()) + zeros.size, longest, np.uint8)
+    symbols[np.cumsum(whole + 1) - 1] = zeros % longest
+    return symbols
+
+
+def _entropy(symbols: np.ndarray) -> float:
+    """Of all symbols together, in bits."""
+    counts = np.bincount(symbols)
+    counts = counts[counts > 0]
+    return float(counts @ np.log2(symbols.size / counts))
+
+
+def _decode_gaps(stream: Stream, dtype: np.dtype, count: int) -> np.ndarray:
+    if dtype.kind != "b" or stream.bits not in BITS_OF_GAPS:
+        raise FormatError(f"runs of zeros of {stream.bits} bits for numbers of {dtype}")
+    if len(stream.data) < GAPS.size:
+        raise FormatError(f"{len(stream.data)} bytes are too few for runs of zeros")
+    (runs,) = GAPS.unpack_from(stream.data)
+    if runs > count + 1:
+        raise FormatError(f"{runs} runs of zeros in {count} bools")
+    symbols = rans.decode(stream.data[GAPS.size :], runs)
+    longest = (1 << stream.bits) - 1
+    if int(symbols.max()) > longest:
+        raise FormatError(f"a run of {symbols.max()} zeros, of which {stream.bits} bits hold {longest} at most")
+    has_one = symbols < longest
+    ends = np.cumsum(symbols + has_one.astype(np.int64))
+    if int(ends[-1]) != count + 1 or not has_one[-1]:
+        raise FormatError(f"runs of zeros that end at {ends[-1]}, not behind {count} bools")
+    bools = np.zeros(count + 1, bool)
+    bools[ends[has_one] - 1] = True
+    return bools[:count]
+
+
 def _flipped(dtype: np.dtype) -> np.uint8:
     """Symbols are in the order of the numbers: -128 is symbol 0."""
     return np.uint8(0x80 if dtype.kind == "i" else 0)
@@ -97,6 +146,7 @@ CODECS: dict[str, Codec] = {
     "RAW": Codec(_encode_raw, _decode_raw),
     "PACKED": Codec(_encode_packed, _decode_packed),
     "RANS": Codec(_encode_rans, _decode_rans),
+    "GAPS": Codec(_encode_gaps, _decode_gaps),
 }
 
 

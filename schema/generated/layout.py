@@ -138,7 +138,7 @@ TABLES: dict[str, list[tuple]] = {'AlphaAttributes': [('alpha', 'float', 0.0, Fa
  'WhileAttributes': [('condition', 'uint', 0, False), ('body', 'uint', 0, False)]}
 
 ENUMS: dict[str, dict[str, int]] = {'Activation': {'NONE': 0, 'RELU': 1, 'RELU6': 2, 'RELU_N1_TO_1': 3, 'CLAMP': 4},
- 'Coding': {'RAW': 0, 'PACKED': 1, 'RANS': 2},
+ 'Coding': {'RAW': 0, 'PACKED': 1, 'RANS': 2, 'GAPS': 3},
  'DType': {'FLOAT32': 0,
            'FLOAT16': 1,
            'FLOAT64': 2,

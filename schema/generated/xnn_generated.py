@@ -25,6 +25,7 @@ class Coding(object):
     RAW = 0
     PACKED = 1
     RANS = 2
+    GAPS = 3
 
 
 class Requantization(object):

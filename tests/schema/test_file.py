@@ -132,7 +132,7 @@ def test_files_of_older_writers(monkeypatch, rng):
     whole = np.where(rng.random((64, 64)) < 0.9, 0, rng.integers(-7, 8, (64, 64))).astype(np.float32)
     values = whole / np.float32(7)
     coded = schema.write(product(values))
-    monkeypatch.delitem(codecs.CODECS, "RANS")
+    monkeypatch.setattr(codecs, "CODECS", {name: codecs.CODECS[name] for name in ("RAW", "PACKED")})
     older = schema.write(product(values))
     monkeypatch.undo()
     assert len(coded) < len(older) - 100

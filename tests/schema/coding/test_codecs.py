@@ -119,3 +119,55 @@ def test_hostile_steps_are_refused(step):
 def test_steps_are_of_floats():
     with pytest.raises(FormatError, match="of int8"):
         codecs.decode(Stream(b"\1\2", step=1.0), np.dtype(np.int8), 2)
+
+
+@pytest.mark.parametrize("density", [0.5, 0.1, 0.01, 0.0001])
+@pytest.mark.parametrize("bits", codecs.BITS_OF_GAPS)
+def test_gaps_round_trip(monkeypatch, rng, density, bits):
+    monkeypatch.setattr(codecs, "BITS_OF_GAPS", (bits,))
+    bools = rng.random(20_000) < density
+    bools[[0, 700]] = True
+    bools[-100:] = False
+    stream = codecs.CODECS["GAPS"].encode(bools)
+    if stream is None:
+        assert 2 * bools.sum() > bools.size
+        return
+    assert stream.bits == bits
+    np.testing.assert_array_equal(codecs.decode(stream, np.dtype(bool), bools.size), bools)
+
+
+def test_gaps_where_zeros_come_together(rng):
+    """Dense columns beside empty ones."""
+    bools = rng.random((200, 300)) < np.where(np.arange(300) % 50 < 10, 0.3, 0.002)
+    assert codecs.encode(bools.reshape(-1)).coding == "GAPS"
+
+
+def gaps(symbols, count=None, bits=3):
+    data = codecs.rans.encode(np.array(symbols, np.uint8))
+    return Stream(codecs.GAPS.pack(len(symbols) if count is None else count) + data, "GAPS", bits)
+
+
+def test_gaps_written_by_hand():
+    bools = codecs.decode(gaps([0, 2, 7, 7, 1, 4]), np.dtype(bool), 24)
+    assert np.flatnonzero(bools).tolist() == [0, 3, 19]
+
+
+@pytest.mark.parametrize(
+    ("stream", "dtype", "message"),
+    [
+        (gaps([0, 2, 7]), "uint8", "for numbers of uint8"),
+        (gaps([0, 2, 7], bits=2), "bool", "runs of zeros of 2 bits"),
+        (Stream(b"\0\0\0", "GAPS", 3), "bool", "too few for runs"),
+        (gaps([0, 2, 7], count=2**32 - 1), "bool", "4294967295 runs of zeros in 12 bools"),
+        (gaps([0, 2, 8]), "bool", "a run of 8 zeros, of which 3 bits hold 7 at most"),
+        (gaps([0, 2, 7, 2]), "bool", "runs of zeros that end at 14, not behind 12 bools"),
+        (gaps([0, 2, 7, 0]), "bool", "runs of zeros that end at 12, not behind 12 bools"),
+        (gaps([0, 1, 3, 7]), "bool", "runs of zeros that end at 14, not behind 12 bools"),
+        (gaps([0, 1, 2, 7]), "bool", "runs of zeros that end at 13, not behind 12 bools"),
+        (gaps([0, 2, 7], count=0), "bool", "stream of nothing"),
+        (gaps([0, 2] * 4, count=9), "bool", "."),
+    ],
+)
+def test_hostile_gaps(stream, dtype, message):
+    with pytest.raises(FormatError, match=message):
+        codecs.decode(stream, np.dtype(dtype), 12)
