@@ -33,10 +33,14 @@ class Range(Protocol):
 
 def rounded(x: Any, low: Any, high: Any, bits: int, training: bool, exact: Exact | None) -> Any:
     """x in steps of the range's 8 or 16 bits."""
-    if bits == 16 or (exact is not None and not training):
-        scale, _ = scale_and_zero_point(low, high, bits)
-        # Of int16 FakeQuant itself misses some: 16 bits and a half leave float32 few bits to tell ties by.
-        x = in_place_of(x, real(half_away(tf.stop_gradient(x) / scale), scale) if exact is None else exact(scale))
+    scale, _ = scale_and_zero_point(low, high, bits)
+    if bits == 16:
+        # FakeQuant itself misses some, as 16 bits leave float32 few to tell ties by, and it has no -32768.
+        steps = half_away((tf.stop_gradient(x) if exact is None else exact(scale)) / scale)
+        engine = real(tf.clip_by_value(steps, -32768.0, 32767.0), scale)
+        return in_place_of(fake_quantize(x, low, high, bits), engine)
+    if exact is not None and not training:
+        x = in_place_of(x, exact(scale))
     return fake_quantize(x, low, high, bits)
 
 
