@@ -28,11 +28,18 @@ def largest_integer(bits: int) -> int:
     return 2 ** (bits - 1) - 1
 
 
+def quotient(a: Any, divisor: float) -> Any:
+    """a / divisor in float32, rounded once. TensorFlow's graphs multiply by the reciprocal of a constant instead, which is
+    off in the last bit: enough to round a bias the other way. In float64 that does not reach the result.
+    """
+    return tf.cast(tf.cast(a, tf.float64) / tf.constant(divisor, tf.float64), tf.float32)
+
+
 def steps_of(kernel: Any, axes: Sequence[int], bits: int) -> Any:
     """The step of each output channel that makes its largest magnitude the largest integer, with the reduced `axes`
     kept at length 1. No gradient.
     """
-    steps = tf.reduce_max(tf.abs(kernel), axis=list(axes), keepdims=True) / float(largest_integer(bits))
+    steps = quotient(tf.reduce_max(tf.abs(kernel), axis=list(axes), keepdims=True), float(largest_integer(bits)))
     return tf.stop_gradient(tf.where(steps > SMALLEST, steps, tf.ones_like(steps)))
 
 
@@ -79,7 +86,7 @@ def scale_and_zero_point(low: Any, high: Any, bits: int) -> tuple[Any, Any]:
     """
     low, high = tf.stop_gradient(low), tf.stop_gradient(high)
     first, last = float(bits == 16), float(2**bits - 1)
-    scale = (high - low) / (last - first)
+    scale = quotient(high - low, last - first)
     zero_point = tf.clip_by_value(tf.floor(first - low / scale + 0.5), first, last)
     return scale, zero_point - float(2 ** (bits - 1))
 
@@ -89,7 +96,8 @@ def round_bias(bias: Any, steps: Any) -> Any:
     Where the step is 0 it stays.
     """
     safe = tf.where(steps > SMALLEST, steps, tf.ones_like(steps))
-    return bias + tf.stop_gradient(tf.where(steps > SMALLEST, tf.round(bias / safe) * safe, bias) - bias)
+    integers = tf.round(tf.cast(bias, tf.float64) / tf.cast(safe, tf.float64))
+    return bias + tf.stop_gradient(tf.where(steps > SMALLEST, tf.cast(integers, tf.float32) * safe, bias) - bias)
 
 
 def in_place_of(plain: Any, exact: Any) -> Any:
