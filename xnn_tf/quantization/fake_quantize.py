@@ -29,8 +29,8 @@ def largest_integer(bits: int) -> int:
 
 
 def quotient(a: Any, divisor: float) -> Any:
-    """a / divisor in float32, rounded once. TensorFlow's graphs multiply by the reciprocal of a constant instead, which is
-    off in the last bit: enough to round a bias the other way. In float64 that does not reach the result.
+    """a / divisor in float32, rounded once. TensorFlow's graphs multiply by the reciprocal of a constant instead, which
+    is off in the last bit: enough to round a bias the other way. In float64 that does not reach the result.
     """
     return tf.cast(tf.cast(a, tf.float64) / tf.constant(divisor, tf.float64), tf.float32)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from xnn_tf.quantization.fake_quantize import largest_integer
+from xnn_tf.quantization.fake_quantize import largest_integer, quotient
 from xnn_tf.quantization.folding import factor_and_offset
 from xnn_tf.quantization.integers import Products, accumulated, whole, wide
 from xnn_tf.quantization.ranges import scale_of
@@ -33,7 +33,7 @@ class BatchNormStrategy(Strategy):
         factor, offset = factor_and_offset(layer)
         known = self._is_convolution and sources[0] is not None
         scale = scale_of(sources[0])[0] if known else None
-        step = None if scale is None else scale / float(largest_integer(8)) * tf.ones_like(factor)
+        step = None if scale is None else quotient(scale, float(largest_integer(8))) * tf.ones_like(factor)
 
         def by_batch() -> Any:
             return layer(inputs, training=True)
