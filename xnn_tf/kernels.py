@@ -1,8 +1,11 @@
 """Finds the kernels of a model, in nested, subclassed and wrapped layers too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from xnn_tf.keras_compat import (
     Variable,
@@ -57,6 +60,17 @@ def find_kernels(model: Any) -> list[Kernel]:
     require_tensorflow_keras(model)
     trainable = {id(variable) for variable in trainable_weights_of(model)}
     return list(_kernels_in(model, "", trainable, set()))
+
+
+@contextmanager
+def as_they_were(kernels: Sequence[Kernel]) -> Iterator[list[np.ndarray]]:
+    """Gives the kernels' values, and assigns them again behind the block, whatever was assigned or raised in it."""
+    present = [kernel.variable.numpy() for kernel in kernels]
+    try:
+        yield present
+    finally:
+        for kernel, weight in zip(kernels, present, strict=True):
+            kernel.variable.assign(weight)
 
 
 def _kernels_in(layer: Any, path: str, trainable: set[int], seen: set[int]) -> Iterator[Kernel]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from schema.errors import InputError
 from xnn_tf.kernel_callback import KernelCallback
-from xnn_tf.kernels import Kernel
+from xnn_tf.kernels import Kernel, as_they_were
 from xnn_tf.lamp_ranking import LampRanking
 from xnn_tf.layer_patterns import Patterns, first_match
 from xnn_tf.pruning_schedule import Point, RampSchedule, pruning_schedule
@@ -160,14 +160,10 @@ class RateCallback(KernelCallback):
     def _weigh(self, shadows: list[np.ndarray]) -> None:
         """Has the model measured as it will be, and leaves it as it is."""
         assert self._size_of is not None
-        present = [held.kernel.variable.numpy() for held in self._held]
-        try:
+        with as_they_were([held.kernel for held in self._held]):
             for held, shadow in zip(self._held, shadows, strict=True):
                 held.kernel.variable.assign(held.on_grid(shadow))
             self._besides += float(self._size_of(self.model)) - self.coded_bytes
-        finally:
-            for held, weight in zip(self._held, present, strict=True):
-                held.kernel.variable.assign(weight)
 
     def _prune(self, shadows: list[np.ndarray], share: float) -> bool:
         """Masks a share of the weights that have to become zero. Returns whether that is more than before."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from schema.errors import InputError
 from xnn_tf.keras_compat import float32_values
-from xnn_tf.kernels import Kernel, find_kernels
+from xnn_tf.kernels import Kernel, as_they_were, find_kernels
 from xnn_tf.layer_patterns import Patterns, select
 from xnn_tf.pruning_pattern import ElementPattern, PruningPattern
 
@@ -139,18 +139,15 @@ def measure(
     curves = []
     for kernel in kernels:
         weight = float32_values(kernel.variable)
-        whole = kernel.variable.numpy()
         present = float(np.mean(weight == 0))
         points = [(present, before)]
-        try:
+        with as_they_were([kernel]) as (whole,):
             for share in shares:
                 if share > present:
                     units = round(pattern.unit_sparsity(share) * pattern.units(kernel.layout))
                     zeros = pattern.zeros(weight, kernel.layout, units)
                     kernel.variable.assign(np.where(zeros, np.zeros((), whole.dtype), whole))
                     points.append((share, loss()))
-        finally:
-            kernel.variable.assign(whole)
         curves.append(SensitivityCurve(kernel.name, weight.size, tuple(points)))
     return Sensitivity(tuple(curves), sum(_length(batch[0]) for batch in batches))
 

@@ -19,7 +19,7 @@ from xnn_tf.compression.progress import Progress
 from xnn_tf.compression.scoring import score
 from xnn_tf.compression.task import Task
 from xnn_tf.distillation import DistillCallback
-from xnn_tf.kernels import Kernel, find_kernels
+from xnn_tf.kernels import Kernel, as_they_were, find_kernels
 from xnn_tf.layer_patterns import Patterns, select
 
 
@@ -116,14 +116,10 @@ class Context:
     def size_with(self, weights: Mapping[str, np.ndarray]) -> int:
         """Bytes of the file that the model would have with these kernels, by `path/weight`."""
         changed = [kernel for kernel in self.kernels() if kernel.name in weights]
-        present = [kernel.variable.numpy() for kernel in changed]
-        try:
+        with as_they_were(changed):
             for kernel in changed:
                 kernel.variable.assign(weights[kernel.name])
             return self.size()
-        finally:
-            for kernel, weight in zip(changed, present, strict=True):
-                kernel.variable.assign(weight)
 
     def score(self, xnn: bytes) -> float:
         """On the validation data."""
