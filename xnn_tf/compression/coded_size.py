@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ import runtime  # noqa: F401 (its decoder of streams is registered)
 from schema.coding import constant as constant_coding
 from schema.graph import Constant
 from xnn_tf.clustering import codebook, nearest
-from xnn_tf.kernels import Kernel, find_kernels
+from xnn_tf.kernels import Kernel
 
 _KEPT = 4096  # sizes remembered: of each kernel, those at many settings
 _known: OrderedDict[tuple[bytes, tuple[int, ...]], int] = OrderedDict()
@@ -31,15 +30,6 @@ def coded_bytes_of(weight: np.ndarray) -> int:
     if len(_known) > _KEPT:
         _known.popitem(last=False)
     return size
-
-
-def coded_bytes(model: Any) -> int:
-    """Bytes that the kernels of a Keras model take in its `.xnn` file.
-
-    What else is in the file (biases, names, the graph) hardly depends on the weights: `len(xnn) - coded_bytes(model)`
-    of one file tells it for all.
-    """
-    return sum(coded_bytes_of(values(kernel)) for kernel in find_kernels(model))
 
 
 def values(kernel: Kernel) -> np.ndarray:
