@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--recipe", nargs="+", choices=("xqueeze", "deep-compression"), default=["xqueeze"])
     parser.add_argument("--seeds", type=int, default=1, help="how many runs of each, with seeds 0, 1, …")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--points", type=int, default=99, help="how many sizes of each curve, the bar's first")
+    parser.add_argument("--sizes", type=int, nargs="+", help="bytes; default: those of each net's curve")
     parser.add_argument("--quick", action="store_true", help="one small net, few epochs; nothing is kept")
     parser.add_argument("--table", action="store_true", help="only write COMPRESSION.md")
     options = parser.parse_args()
@@ -145,7 +145,7 @@ def main() -> None:
     if not options.table:
         for net in (NETS[name] for name in options.net):
             for recipe in options.recipe:
-                for size in net.sizes[recipe][: options.points]:
+                for size in options.sizes or net.sizes[recipe]:
                     for seed in range(options.first_seed, options.first_seed + options.seeds):
                         made = run(net, recipe, size, seed, net.epochs[recipe])
                         print(table([made]), flush=True)

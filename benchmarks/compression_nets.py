@@ -85,7 +85,7 @@ NETS = {
         ),
         Net(
             "squeezenet_cifar",
-            epochs={"xqueeze": 20, "deep-compression": 12},
+            epochs={"xqueeze": 30, "deep-compression": 12},
             sizes={"xqueeze": (64_700,), "deep-compression": (249_000, 363_000)},
             optimizer="sgd",
             learning_rate=0.04,

@@ -99,9 +99,11 @@ def allot(
 
     if rule == "sensitivity" and curves:
         rates = {n: [coded(weights[n], s, levels[n]) for s, _ in curve] for n, curve in curves.items()}
-        return _bisect(lambda t: sensitivity(curves, rates, _price(curves, t)), size, target_bytes)
+        more, fewer = _bisect(lambda t: sensitivity(curves, rates, _price(curves, t)), size, target_bytes)
+        # Curves have few points: between two allotments, all layers go the same share of the way.
+        return _bisect(lambda t: {n: s + t * (fewer[n] - s) for n, s in more.items()}, size, target_bytes)[1]
     families: dict[str, Callable[[Weights, float], Sparsities]] = {"uniform": uniform, "std": std, "lamp": lamp}
-    return _bisect(lambda t: families[rule](weights, t), size, target_bytes)
+    return _bisect(lambda t: families[rule](weights, t), size, target_bytes)[1]
 
 
 def _price(curves: Mapping[str, Curve], t: float) -> float:
@@ -110,14 +112,18 @@ def _price(curves: Mapping[str, Curve], t: float) -> float:
     return 0.0 if t <= 0 else max(worst, 1e-6) * 10.0 ** (10 * t - 10)
 
 
-def _bisect(family: Callable[[float], Sparsities], size: Callable[[Sparsities], int], target: float) -> Sparsities:
+def _bisect(
+    family: Callable[[float], Sparsities], size: Callable[[Sparsities], int], target: float
+) -> tuple[Sparsities, Sparsities]:
+    """Two members of a family near each other: one that takes more than the target (or the first), one that does not
+    (or the last)."""
     low, high = 0.0, 1.0
     if size(family(low)) <= target:
-        return family(low)
+        return family(low), family(low)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if size(family(middle)) > target:
             low = middle
         else:
             high = middle
-    return family(high)
+    return family(low), family(high)

@@ -138,6 +138,16 @@ def test_bytes_are_spent_where_damage_is_worst():
     assert sparsities["a"] > sparsities["b"]
 
 
+@pytest.mark.parametrize("share", [0.3, 0.55, 0.75])
+def test_few_points_of_a_curve_do_not_make_sizes_coarse(weights, share):
+    levels = dict.fromkeys(weights, 16)
+    curves = {name: [(s, s**3) for s in (0.0, 0.5, 0.9, 0.99)] for name in weights}
+    target = share * sum(allocation.coded(w, 0.0, 16) for w in weights.values())
+    sparsities = allocation.allot(weights, "sensitivity", target, levels, curves)
+    size = sum(allocation.coded(w, sparsities[name], 16) for name, w in weights.items())
+    assert 0.98 * target <= size <= target
+
+
 def test_coded_bytes_are_those_of_the_encoder_and_remembered(rng, monkeypatch):
     from schema.coding import constant as constant_coding
 
