@@ -9,7 +9,7 @@ from __future__ import annotations
 from numba import float32, int32, int64
 
 from runtime.kernels.abi import inline
-from runtime.kernels.matmul_parameters import DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE, FP32_ROUND_EVEN
+from runtime.kernels.matmul_parameters import DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE, EXACT, FP32_ROUND_EVEN
 from runtime.simd.lanes import low_halves, odd_elements, pack_bytes, pack_words
 from runtime.simd.vector import F32x16, F64x16, I8x64, I32x16, I64x8, bitcast, convert, fma, load, select, splat
 
@@ -23,6 +23,8 @@ DOUBLE_FACTORS = 5 * LINE
 EVEN_FACTORS = 2 * LINE
 # Of DOUBLE_BY_FLOAT64, for sums that hold the bias: 16 float64 multipliers, 16 int32 each of addends and right shifts.
 FLOAT64_FACTORS = 4 * LINE
+# Of EXACT, for such sums too: 16 float64 multipliers.
+EXACT_FACTORS = 2 * LINE
 
 _ROUND = float32(12582912.0)  # 1.5 * 2**23: added to a smaller number, the sum's lowest bits are that number, rounded
 _ROUND_BITS = 0x4B400000
@@ -74,6 +76,12 @@ by_float64, by_float64_positive = requantize_by_float64(False), requantize_by_fl
 
 
 @inline
+def requantize_exact(sums, at, offset):
+    """EXACT for 16 accumulators in memory, with bias, see EXACT_FACTORS. offset: F64x16, _ROUND_64 + the zero point."""
+    return low_halves(fma(convert(F64x16, load(I32x16, sums)), load(F64x16, at), offset))
+
+
+@inline
 def clamp_bytes(p, value):
     """I8x64 within the block's `low` and `high`."""
     low, high = splat(I8x64, p.low), splat(I8x64, p.high)
@@ -109,6 +117,11 @@ def requantize_sums(p, a, b, c, d, at_a, at_b, at_c, at_d):
         words = pack_words(by_float64_positive(a, at_a), by_float64_positive(b, at_b))
         more = pack_words(by_float64_positive(c, at_c), by_float64_positive(d, at_d))
         return clamp_bytes(p, pack_bytes(words, more))
+    if p.rule == EXACT:
+        offset = splat(F64x16, _ROUND_64 + p.zero_point)
+        words = pack_words(requantize_exact(a, at_a, offset), requantize_exact(b, at_b, offset))
+        more = pack_words(requantize_exact(c, at_c, offset), requantize_exact(d, at_d, offset))
+        return clamp_bytes(p, pack_bytes(words, more))
     return requantize_lanes(
         p, load(I32x16, a), load(I32x16, b), load(I32x16, c), load(I32x16, d), at_a, at_b, at_c, at_d
     )
@@ -119,4 +132,6 @@ def factor_bytes(p):
     """How many bytes of factors each vector of 16 channels has."""
     if p.rule == DOUBLE_BY_FLOAT64 or p.rule == DOUBLE_BY_FLOAT64_POSITIVE:
         return int64(FLOAT64_FACTORS)
+    if p.rule == EXACT:
+        return int64(EXACT_FACTORS)
     return int64(EVEN_FACTORS) if p.rule == FP32_ROUND_EVEN else int64(DOUBLE_FACTORS)

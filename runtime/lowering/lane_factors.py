@@ -9,6 +9,7 @@ import numpy as np
 from runtime.kernels.matmul_parameters import (
     DOUBLE_BY_FLOAT64,
     DOUBLE_BY_FLOAT64_POSITIVE,
+    EXACT,
     FP32_ROUND_EVEN,
     TFLITE_DOUBLE,
 )
@@ -20,6 +21,7 @@ LARGEST_ROUNDED = 2**22  # numbers up to there are rounded by adding 1.5 * 2**23
 INT32 = 2**31 - 1
 SATURATED = 512  # a result as far from the zero point is beyond all bounds of int8
 MOST_TIES = 4096  # of a channel that are looked at
+CHANNELS_AT_ONCE = 256  # of which all ties are looked at
 
 
 def lane_order(vectors: int) -> np.ndarray:
@@ -62,6 +64,9 @@ def sums_factors(
 ) -> Epilogue | None:
     """For accumulators in memory, arguments as of `lane_factors`. None where no rule can be used."""
     panels = Panels(bias.size, vectors, groups)
+    if scaling.rule == EXACT:
+        factors = _exact_factors(scaling, np.abs(bias) + products, panels)
+        return None if factors is None else Epilogue(EXACT, panels.of(bias.astype(np.int32)), factors)
     factors = _float64_factors(scaling, bias, products, panels)
     if factors is not None:
         rule = DOUBLE_BY_FLOAT64_POSITIVE if scaling.low >= scaling.output_zero else DOUBLE_BY_FLOAT64
@@ -117,6 +122,26 @@ def _ties_agree(scaling: Requantization, right: np.ndarray, largest: np.ndarray)
         if (found != fixedpoint.requantize(acc, real, *bounds, rule="TFLITE_DOUBLE")).any():
             return False
     return True
+
+
+def _exact_factors(scaling: Requantization, largest: np.ndarray, panels: Panels) -> np.ndarray | None:
+    """EXACT by one multiply-add of float64, None where that could give something else.
+
+    EXACT rounds acc * multiplier to a float64, and that, ties away from zero, to an integer. With a multiplier two
+    steps larger, ties (and what the first rounding makes one) are beyond the tie, and the nearest integer is the
+    result, unless a product is so little below a tie that it would follow them: accumulators next to a tie are looked
+    at. All others are further away from it than such steps reach.
+    """
+    multipliers = scaling.multipliers
+    if not (multipliers > 0).all() or not (largest * np.maximum(multipliers, 1) < INT32 - SATURATED).all():
+        return None
+    ties = np.arange(scaling.low, scaling.high) + 0.5 - scaling.output_zero
+    for start in range(0, multipliers.size, CHANNELS_AT_ONCE):
+        some = multipliers[start : start + CHANNELS_AT_ONCE, np.newaxis]
+        products = np.abs(np.rint(ties / some) * some)
+        if ((products > np.abs(ties) * (1 - 2.0**-50)) & (products < np.abs(ties))).any():
+            return None
+    return panels.of(np.nextafter(np.nextafter(multipliers, np.inf), np.inf)).view(np.uint8).reshape(-1)
 
 
 def _right_shifts(multipliers: np.ndarray, shifts: np.ndarray) -> np.ndarray | None:

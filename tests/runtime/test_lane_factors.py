@@ -1,15 +1,17 @@
-"""TFLITE_DOUBLE in the forms for many channels at once: the same integers as its definition."""
+"""TFLITE_DOUBLE and EXACT in the forms for many channels at once: the same integers as their definitions."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.kernels.matmul_parameters import DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE, TFLITE_DOUBLE
+from runtime.kernels.matmul_parameters import DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE, EXACT, TFLITE_DOUBLE
 from runtime.lowering.lane_factors import sums_factors
 from runtime.lowering.requantization import Requantization
 from schema import Node, Quantization, Tensor, fixedpoint
-from schema.ops.attributes import Conv2DAttributes
+from schema.ops.attributes import Conv2DAttributes, FullyConnectedAttributes
 from tests.support.engine import compare
 
 FORMS = (DOUBLE_BY_FLOAT64, DOUBLE_BY_FLOAT64_POSITIVE)
@@ -80,10 +82,33 @@ def test_where_ties_would_differ_the_other_form_is_taken():
     assert found.rule == TFLITE_DOUBLE
 
 
+@given(multipliers, st.integers(-128, 127), st.booleans())
+def test_exact_thresholds_and_ties_are_where_they_are_by_definition(multiplier, zero_point, positive):
+    low, high = zero_point if positive else -128, 127
+    found = epilogue(Requantization(EXACT, 0, zero_point, np.array([multiplier]), low, high), 2**24)
+    assert found.rule == EXACT
+    factor = Fraction(float(found.factors[:8].view(np.float64)[0]))
+    near = np.rint((np.arange(-255, 256) - 0.5) / multiplier)[:, np.newaxis] + np.arange(-2, 3)
+    acc = np.unique(np.clip(near, -(2**24), 2**24)).astype(np.int64)
+    rounded = np.array([round(int(a) * factor) for a in acc])  # to the nearest, of two the even one
+    expected = fixedpoint.requantize(acc, multiplier, zero_point, low, high, exact=True)
+    np.testing.assert_array_equal(np.clip(rounded + zero_point, low, high), expected)
+
+
+def test_where_a_product_is_next_to_a_tie_there_is_no_exact_form():
+    """7 * 0.5 / 7 is a tie once rounded or just below: with the multiplier below 0.5 / 7 it must not become one."""
+    below = np.nextafter(0.5 / 7, 0)
+    assert 7 * below < 0.5
+    for multiplier, there in ((0.5 / 7, True), (below, False)):
+        scaling = Requantization(EXACT, 0, 0, np.array([multiplier]), -128, 127)
+        assert (epilogue(scaling, 1000) is not None) == there
+
+
 @pytest.mark.parametrize("activation", ["NONE", "RELU", "RELU6"])
 @pytest.mark.parametrize("zero_point", [-128, -5, 100])
 @pytest.mark.parametrize("ties", [False, True])
-def test_the_engine_over_every_accumulator_of_a_range(activation, zero_point, ties, rng):
+@pytest.mark.parametrize("op", ["CONV_2D", "FULLY_CONNECTED"])
+def test_the_engine_over_every_accumulator_of_a_range(op, activation, zero_point, ties, rng):
     """Rows are all pairs of int8, so that 127 a + b + bias is nearly every number of a range around the bias."""
     a, b = np.meshgrid(np.arange(-128, 128, dtype=np.int8), np.arange(-127, 0, dtype=np.int8))
     x = np.stack([a, b], axis=-1)[np.newaxis]
@@ -93,6 +118,8 @@ def test_the_engine_over_every_accumulator_of_a_range(activation, zero_point, ti
         scales[:8] = np.arange(1, 16, 2) / np.float32(512)
     weights = np.broadcast_to(np.array([127, 1], np.int8), (out, 1, 1, 2)).copy()
     weights[1::2] *= -1
+    if op == "FULLY_CONNECTED":
+        weights = weights.reshape(out, 2)
     bias = rng.integers(-9000, 9000, out).astype(np.int32)
     input_ = Tensor("x", np.int8, x.shape, Quantization(np.float32(1), 0))
     constants = [
@@ -100,6 +127,7 @@ def test_the_engine_over_every_accumulator_of_a_range(activation, zero_point, ti
         Tensor.from_array("b", bias, Quantization(scales, np.zeros(out, np.int64), 0)),
     ]
     y = Tensor("y", np.int8, (*x.shape[:-1], out), Quantization(np.float32(1), zero_point))
-    node = Node("CONV_2D", [input_, *constants], [y], Conv2DAttributes(activation=activation))
+    attributes = (Conv2DAttributes if op == "CONV_2D" else FullyConnectedAttributes)(activation=activation)
+    node = Node(op, [input_, *constants], [y], attributes)
     (result,) = compare([node], [input_], [y], [x])
     assert np.unique(result).size > 100 or activation == "RELU6" or zero_point == 100
