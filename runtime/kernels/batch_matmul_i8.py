@@ -9,7 +9,7 @@ from __future__ import annotations
 from numba import int32, int64
 
 from runtime.kernels.abi import i8, i32, i64, inline, kernel, truncated_divide, u8, view
-from runtime.kernels.matmul_i8 import LANES, LINE, panel_product
+from runtime.kernels.matmul_i8 import LANES, LINE, channels_epilogue, panel_product
 from runtime.kernels.matmul_parameters import BATCH_MATMUL_I8
 
 
@@ -45,7 +45,7 @@ def pack_rows(p, target, terms, source, rows, padded_depth):
 
 def batch_matmul_kernel(rows_at_once, vectors):
     """A kernel over BATCH_MATMUL_I8."""
-    product = panel_product(rows_at_once, vectors)
+    product = panel_product(rows_at_once, vectors, channels_epilogue(vectors))
     width = LANES * vectors
     buffer_bytes = rows_at_once * LINE * vectors
 

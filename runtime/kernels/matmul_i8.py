@@ -11,9 +11,11 @@ from numba import int32, int64
 from runtime.kernels.abi import i8, i32, inline, kernel, truncated_divide, u8, view
 from runtime.kernels.epilogue_i8 import requantize_channels
 from runtime.kernels.matmul_parameters import MATMUL_I8, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
+from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows
 from runtime.kernels.windows import window_gatherer
+from runtime.simd.lanes import store_even_halves, store_odd_halves
 from runtime.simd.tile import add_outer_dot_u8_s8, add_tiles, row_tile, store_tile, zero_tile
-from runtime.simd.vector import I8x16, I8x64, I32x16, load, splat, store
+from runtime.simd.vector import I8x16, I8x32, I8x64, I32x16, load, splat, store, store_first
 
 LANES = 16
 LINE = 64  # bytes of a vector
@@ -60,11 +62,66 @@ def fill_bytes(target, size, value):
 gather_windows, gather_transposed_windows = window_gatherer(1, copy_as_unsigned, fill_bytes)
 
 
-def panel_product(rows_at_once, vectors):
-    """Device function: rows (`a`, `stride` bytes apart) times one panel, requantized, to the output.
+def channels_epilogue(vectors):
+    """Device function: `rows` rows of sums of a panel to the output, 16 channels at a time; the sums are used up.
 
-    bias: address of an int32 per column. row_terms: address of an int32 per row to add, or 0. channel: where the
-    multipliers of the panel's columns start in the arrays of `p`.
+    terms: address of an int32 per row to add, or 0. channel: where the multipliers of the panel's columns start in the
+    arrays of `p`.
+    """
+    row_bytes = LINE * vectors
+
+    @inline
+    def finish(p, sums, rows, terms, channel, target, stride, channels):
+        for i in range(rows):
+            term = i32(terms)[i] if terms != 0 else int32(0)
+            for v in range(0, channels, LANES):
+                value = requantize_channels(p, load(I32x16, sums + 4 * v) + splat(I32x16, term), channel + v)
+                if v + LANES <= channels:
+                    store(target + v, value)
+                else:
+                    store(sums, value)  # this row's first sums have been read
+                    for j in range(channels - v):
+                        i8(target)[v + j] = i8(sums)[j]
+            sums += row_bytes
+            target += stride
+
+    return finish
+
+
+finish_channels = channels_epilogue(2)
+
+
+@inline
+def finish_lanes(p, sums, rows, terms, channel, target, stride, channels):
+    """As `channels_epilogue(2)`, two rows at a time where there are factors for that: `terms` are 0 then."""
+    if p.factors == 0:
+        finish_channels(p, sums, rows, terms, channel, target, stride, channels)
+    else:
+        vector_bytes = factor_bytes(p)
+        factors = p.factors + (channel >> 4) * vector_bytes
+        for i in range(0, rows, 2):
+            two = i + 1 < rows
+            second = sums + 2 * LINE if two else sums
+            value = requantize_rows(p, sums, second, factors, vector_bytes)
+            if channels >= 2 * LANES:
+                store_even_halves(target, value)
+                if two:
+                    store_odd_halves(target + stride, value)
+            else:
+                store_even_halves(sums, value)  # these sums are used up
+                store_odd_halves(sums + 2 * LANES, value)
+                store_first(target, load(I8x32, sums), channels)
+                if two:
+                    store_first(target + stride, load(I8x32, sums + 2 * LANES), channels)
+            sums += 4 * LINE
+            target += 2 * stride
+
+
+def panel_product(rows_at_once, vectors, finish):
+    """Device function: rows (`a`, `stride` bytes apart) times one panel, requantized by `finish`, to the output.
+
+    bias: address of an int32 per column. row_terms: address of an int32 per row to add, or 0. channel: of the panel's
+    first column.
     """
     row_bytes = LINE * vectors
 
@@ -110,18 +167,8 @@ def panel_product(rows_at_once, vectors):
             else:
                 single(a + row * stride, stride, b, bias, quads, buffer)
                 computed = int64(1)
-            for i in range(computed):
-                target = output + (row + i) * output_stride
-                source = buffer + row_bytes * i
-                term = i32(row_terms)[row + i] if row_terms != 0 else int32(0)
-                for v in range(0, channels, LANES):
-                    value = requantize_channels(p, load(I32x16, source + 4 * v) + splat(I32x16, term), channel + v)
-                    if v + LANES <= channels:
-                        store(target + v, value)
-                    else:
-                        store(buffer + row_bytes * i, value)  # this row's accumulators are used up
-                        for j in range(channels - v):
-                            i8(target)[v + j] = i8(source)[j]
+            terms = row_terms + 4 * row if row_terms != 0 else int64(0)
+            finish(p, buffer, computed, terms, channel, output + row * output_stride, output_stride, channels)
             row += computed
 
     return product
@@ -129,7 +176,7 @@ def panel_product(rows_at_once, vectors):
 
 def matmul_kernel(rows_at_once, vectors):
     """A kernel over MATMUL_I8 that computes `rows_at_once` x 16 * `vectors` outputs in registers."""
-    product = panel_product(rows_at_once, vectors)
+    product = panel_product(rows_at_once, vectors, finish_lanes if vectors == 2 else channels_epilogue(vectors))
     width = LANES * vectors
     buffer_bytes = rows_at_once * LINE * vectors
 

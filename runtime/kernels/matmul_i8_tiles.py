@@ -19,7 +19,7 @@ from runtime.kernels.matmul_parameters import (
     ROWS_OF_WINDOWS,
     ROWS_TO_COPY,
 )
-from runtime.kernels.requantize_lanes import factor_bytes, requantize_sums
+from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows
 from runtime.kernels.windows import plain_copy, window_gatherer
 from runtime.simd.amx import (
     add_tile_product_s8_s8,
@@ -43,13 +43,6 @@ copy_lines = line_copier(1, plain_copy, fill_bytes)
 
 
 @inline
-def requantized(p, sums, factors, vector_bytes):
-    """I8x64 from two rows of sums: 32 channels of one in the even halves of lanes, of the other in the odd halves."""
-    second, more = sums + SUMS_ROW, factors + vector_bytes
-    return requantize_sums(p, sums, sums + LINE, second, second + LINE, factors, more, factors, more)
-
-
-@inline
 def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x, used, width):
     """`count` pairs of rows of sums to the output; gives where the next go.
 
@@ -58,7 +51,7 @@ def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x,
     stride = p.output_stride
     if used == width and channels >= WIDTH:
         for _ in range(count):
-            value = requantized(p, sums, factors, vector_bytes)
+            value = requantize_rows(p, sums, sums + SUMS_ROW, factors, vector_bytes)
             store_even_halves(target, value)
             store_odd_halves(target + stride, value)
             sums += 2 * SUMS_ROW
@@ -66,7 +59,7 @@ def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x,
         return sums, target, x
     wanted = min(channels, int64(WIDTH))
     for _ in range(count):
-        value = requantized(p, sums, factors, vector_bytes)
+        value = requantize_rows(p, sums, sums + SUMS_ROW, factors, vector_bytes)
         store_even_halves(sums, value)  # these sums are used up
         store_odd_halves(sums + WIDTH, value)
         for half in range(2):

@@ -111,10 +111,11 @@ LINE_STAGE_F32 = ParameterBlock(
 )
 
 # Bytes of the input are taken as x + 128; depth is a multiple of 4. bias holds, besides the bias, what that and the
-# input's zero point add.
+# input's zero point add. factors: see runtime.lowering.lane_factors, for panels in lane order; 0: panels are in the
+# order of channels, and requantized by multipliers and shifts.
 MATMUL_I8 = ParameterBlock(
     "MATMUL_I8",
-    [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "multipliers", "shifts", "zero_point", "low", "high"],
+    [*_PRODUCT, *WINDOW_SLOTS, "padding", "rule", "factors", "multipliers", "shifts", "zero_point", "low", "high"],
 )
 
 # Products by AMX tiles. A row is `steps` times `step_bytes` long, a multiple of 4 up to 64. Panels of 32 channels, in

@@ -128,6 +128,13 @@ def requantize_sums(p, a, b, c, d, at_a, at_b, at_c, at_d):
 
 
 @inline
+def requantize_rows(p, first, second, factors, vector_bytes):
+    """I8x64 from the addresses of 32 accumulators of two rows: the first in even halves of lanes, the second in odd."""
+    more = factors + vector_bytes
+    return requantize_sums(p, first, first + LINE, second, second + LINE, factors, more, factors, more)
+
+
+@inline
 def factor_bytes(p):
     """How many bytes of factors each vector of 16 channels has."""
     if p.rule == DOUBLE_BY_FLOAT64 or p.rule == DOUBLE_BY_FLOAT64_POSITIVE:

@@ -17,7 +17,7 @@ RUN = 256  # products of int16 and int8 whose sum is an int32
 
 # Sums are int64, and so is the bias; zero points are 0.
 _SCALING = ["rule", "multipliers", "shifts", "halves", "rights", "lefts", "low", "high"]
-_REPLACED = {"input_zero", "zero_point", "padding", *_SCALING}
+_REPLACED = {"input_zero", "zero_point", "padding", "factors", *_SCALING}
 
 # Panels are 16 channels wide: [group][panel][depth / 2][16][2] int8, zeros after an odd depth.
 MATMUL_I16 = ParameterBlock("MATMUL_I16", [*[s for s in MATMUL_I8.slots if s not in _REPLACED], *_SCALING])

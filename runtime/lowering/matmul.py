@@ -11,6 +11,7 @@ from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import Kernel, kernel_for
 from runtime.lowering import line_chain, matmul_float, matmul_tiles, wide
 from runtime.lowering.base import Call, LoweringContext
+from runtime.lowering.lane_factors import LANES, Panels, lane_order, sums_factors
 from runtime.lowering.panels import pack_channels, pack_panels_of_quads, panel_count, round_up
 from runtime.lowering.products import (
     BLOCK_ROWS,
@@ -20,10 +21,13 @@ from runtime.lowering.products import (
     bias_of,
     matrix_of,
     room,
+    sums_of,
     tiling,
     windows_of,
 )
-from runtime.lowering.requantization import requantization
+from runtime.lowering.requantization import Requantization, requantization
+
+WIDTH_OF_LANES = 32  # of a kernel's panels where two rows make a vector of bytes
 
 
 def lower(context: LoweringContext) -> list[Call] | None:
@@ -89,6 +93,11 @@ def _int8_values(context: LoweringContext, where: Operands, kernel: Kernel, wind
     if scaling is None:
         return None
     groups, width = windows.groups, kernel.width
+    common = {"depth": round_up(windows.depth, 4), "padding": scaling.input_zero + 128, **scaling.parameters()}
+    if width == WIDTH_OF_LANES:
+        values = _in_lanes(context, where, windows, scaling)
+        if values is not None:
+            return common | values
 
     def bias() -> np.ndarray:
         # Rows are x + 128, so that sum w * (x - zero) = sum w * (x + 128) - (128 + zero) * sum w, modulo 2**32.
@@ -96,16 +105,42 @@ def _int8_values(context: LoweringContext, where: Operands, kernel: Kernel, wind
         corrected = bias_of(context, where, np.int64, windows.out) - (128 + scaling.input_zero) * sums
         return pack_channels(corrected.astype(np.int32), groups, width)
 
-    return {
-        "depth": round_up(windows.depth, 4),
+    return common | {
         "weights": context.packed(
             ("quads", width), lambda: pack_panels_of_quads(matrix_of(context, where), groups, width), where.weights
         ),
         "bias": context.derived(("bias", width), bias),
+        "factors": 0,
         "multipliers": context.derived(
             ("multipliers", width), lambda: pack_channels(scaling.factors()[0], groups, width)
         ),
         "shifts": context.derived(("shifts", width), lambda: pack_channels(scaling.factors()[1], groups, width)),
-        "padding": scaling.input_zero + 128,
-        **scaling.parameters(),
+    }
+
+
+def _in_lanes(
+    context: LoweringContext, where: Operands, windows: Windows, scaling: Requantization
+) -> dict[str, Any] | None:
+    """What the kernel needs to requantize two rows at a time, None where no rule for that can be used."""
+    groups, vectors = windows.groups, WIDTH_OF_LANES // LANES
+    sums, products = sums_of(context, where, scaling.input_zero, windows.out)
+    epilogue = sums_factors(scaling, sums, products, vectors, groups)
+    if epilogue is None:
+        return None
+
+    def bias() -> np.ndarray:
+        more = 128 * matrix_of(context, where).sum(axis=1, dtype=np.int64)  # as above
+        return (epilogue.start - Panels(windows.out, vectors, groups).of(more)).astype(np.int32)
+
+    def weights() -> np.ndarray:
+        packed = pack_panels_of_quads(matrix_of(context, where), groups, WIDTH_OF_LANES)
+        return np.ascontiguousarray(packed[..., lane_order(vectors), :])
+
+    return {
+        "rule": epilogue.rule,
+        "weights": context.packed("quads in lane order", weights, where.weights),
+        "bias": context.derived("bias in lane order", bias),
+        "factors": context.derived("factors", lambda: epilogue.factors),
+        "multipliers": 0,
+        "shifts": 0,
     }

@@ -12,7 +12,7 @@ from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.lane_factors import lane_order, sums_factors
 from runtime.lowering.panels import pack_panels, panel_count
-from runtime.lowering.products import Operands, Windows, bias_of, matrix_of, tiling
+from runtime.lowering.products import Operands, Windows, matrix_of, sums_of, tiling
 from runtime.lowering.requantization import requantization
 
 ROWS = WIDTH = 32
@@ -32,8 +32,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     if kernel is None or rows < ROWS or scaling is None:
         return None
     weights = matrix_of(context, where)
-    bias = bias_of(context, where, np.int64, windows.out) - scaling.input_zero * weights.sum(axis=1, dtype=np.int64)
-    products = 128 * np.abs(weights.astype(np.int32)).sum(axis=1, dtype=np.int64)
+    bias, products = sums_of(context, where, scaling.input_zero, windows.out)
     groups, channels = windows.groups, windows.out // windows.groups
     epilogue = sums_factors(scaling, bias, products, VECTORS, groups)
     if epilogue is None:

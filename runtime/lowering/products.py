@@ -96,6 +96,13 @@ def bias_of(context: LoweringContext, where: Operands, dtype: type, out: int) ->
     return np.zeros(out, dtype) if bias is None else bias.astype(dtype)
 
 
+def sums_of(context: LoweringContext, where: Operands, input_zero: int, out: int) -> tuple[np.ndarray, np.ndarray]:
+    """(bias, products), int64 (out,): what is added to the sum of x * w, and the largest magnitude of that sum."""
+    weights = matrix_of(context, where)
+    bias = bias_of(context, where, np.int64, out) - input_zero * weights.sum(axis=1, dtype=np.int64)
+    return bias, 128 * np.abs(weights.astype(np.int32)).sum(axis=1, dtype=np.int64)
+
+
 def room(weights: int) -> int:
     """How many bytes of gathered rows a block may have, for so many bytes of weights."""
     return min(max(weights // WEIGHTS_PER_BLOCK, BLOCK_BYTES[0]), BLOCK_BYTES[1])
