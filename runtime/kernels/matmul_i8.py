@@ -1,4 +1,4 @@
-"""int8 products: the body of the kernels of matmul_i8_6x32 and matmul_i8_6x16. Imports numba.
+"""int8 products: the body of the kernels of matmul_i8_12x32 and matmul_i8_6x16. Imports numba.
 
 Activations are multiplied as unsigned bytes x + 128, which is what dot product instructions take, so every row is
 first copied that way; the bias holds the correction.
@@ -11,7 +11,7 @@ from numba import int32, int64
 from runtime.kernels.abi import i8, i32, inline, kernel, truncated_divide, u8, view
 from runtime.kernels.epilogue_i8 import requantize_channels
 from runtime.kernels.matmul_parameters import MATMUL_I8, ROWS_IN_MEMORY, ROWS_OF_WINDOWS
-from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows
+from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows, scaling_of
 from runtime.kernels.windows import window_gatherer
 from runtime.simd.lanes import store_even_halves, store_odd_halves
 from runtime.simd.tile import add_outer_dot_u8_s8, add_tiles, row_tile, store_tile, zero_tile
@@ -97,12 +97,12 @@ def finish_lanes(p, sums, rows, terms, channel, target, stride, channels):
     if p.factors == 0:
         finish_channels(p, sums, rows, terms, channel, target, stride, channels)
     else:
-        vector_bytes = factor_bytes(p)
+        vector_bytes, scaling = factor_bytes(p), scaling_of(p)
         factors = p.factors + (channel >> 4) * vector_bytes
         for i in range(0, rows, 2):
             two = i + 1 < rows
             second = sums + 2 * LINE if two else sums
-            value = requantize_rows(p, sums, second, factors, vector_bytes)
+            value = requantize_rows(scaling, sums, second, factors, vector_bytes)
             if channels >= 2 * LANES:
                 store_even_halves(target, value)
                 if two:
@@ -123,7 +123,7 @@ def panel_product(rows_at_once, vectors, finish):
     bias: address of an int32 per column. row_terms: address of an int32 per row to add, or 0. channel: of the panel's
     first column.
     """
-    row_bytes = LINE * vectors
+    row_bytes, rows_at_half = LINE * vectors, rows_at_once // 2
 
     def block(rows):
         @inline
@@ -135,7 +135,7 @@ def panel_product(rows_at_once, vectors, finish):
 
         return run
 
-    full = block(rows_at_once)
+    full, half = block(rows_at_once), block(rows_at_once // 2)
 
     @inline
     def single(a, stride, b, bias, quads, buffer):
@@ -160,10 +160,15 @@ def panel_product(rows_at_once, vectors, finish):
     def product(p, a, stride, count, b, bias, row_terms, channel, quads, output, output_stride, channels, buffer):
         row = int64(0)
         while row < count:
-            if count >= rows_at_once:
-                row = min(row, count - rows_at_once)  # the last block may compute some rows once more
+            # The last block may compute some rows once more.
+            if count >= rows_at_once and count - row > rows_at_half:
+                row = min(row, count - rows_at_once)
                 full(a + row * stride, stride, b, bias, quads, buffer)
                 computed = int64(rows_at_once)
+            elif count >= rows_at_half:
+                row = min(row, count - rows_at_half)
+                half(a + row * stride, stride, b, bias, quads, buffer)
+                computed = int64(rows_at_half)
             else:
                 single(a + row * stride, stride, b, bias, quads, buffer)
                 computed = int64(1)

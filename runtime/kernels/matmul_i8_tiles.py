@@ -19,7 +19,7 @@ from runtime.kernels.matmul_parameters import (
     ROWS_OF_WINDOWS,
     ROWS_TO_COPY,
 )
-from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows
+from runtime.kernels.requantize_lanes import factor_bytes, requantize_rows, scaling_of
 from runtime.kernels.windows import plain_copy, window_gatherer
 from runtime.simd.amx import (
     add_tile_product_s8_s8,
@@ -43,15 +43,15 @@ copy_lines = line_copier(1, plain_copy, fill_bytes)
 
 
 @inline
-def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x, used, width):
-    """`count` pairs of rows of sums to the output; gives where the next go.
+def requantize_pairs(p, scaling, count, sums, factors, vector_bytes, target, channels, x, used, width):
+    """`count` pairs of rows of sums to the output; gives where the next go. p: block. scaling: what it has of that.
 
     x: the first row's place in its line; rows from `used` to `width` of a line belong to no output.
     """
     stride = p.output_stride
     if used == width and channels >= WIDTH:
         for _ in range(count):
-            value = requantize_rows(p, sums, sums + SUMS_ROW, factors, vector_bytes)
+            value = requantize_rows(scaling, sums, sums + SUMS_ROW, factors, vector_bytes)
             store_even_halves(target, value)
             store_odd_halves(target + stride, value)
             sums += 2 * SUMS_ROW
@@ -59,7 +59,7 @@ def requantize_pairs(p, count, sums, factors, vector_bytes, target, channels, x,
         return sums, target, x
     wanted = min(channels, int64(WIDTH))
     for _ in range(count):
-        value = requantize_rows(p, sums, sums + SUMS_ROW, factors, vector_bytes)
+        value = requantize_rows(scaling, sums, sums + SUMS_ROW, factors, vector_bytes)
         store_even_halves(sums, value)  # these sums are used up
         store_odd_halves(sums + WIDTH, value)
         for half in range(2):
@@ -85,7 +85,7 @@ def matmul_i8_tiles(params, begin, end, scratch):
     channels, panels = p.channels, p.panels
     depth = p.steps * p.step_bytes
     sums, gathered = scratch, scratch + 2 * SUMS
-    vector_bytes = factor_bytes(p)
+    vector_bytes, scaling = factor_bytes(p), scaling_of(p)
     tile_bytes = LINE * (p.step_bytes >> 2)
     gathered_rest = int64(-1)
     waiting = old_sums = old_factors = old_target = old_channels = old_x = int64(0)
@@ -160,7 +160,17 @@ def matmul_i8_tiles(params, begin, end, scratch):
                         pairs = min(waiting, p.pairs_per_step)
                         waiting -= pairs
                         old_sums, old_target, old_x = requantize_pairs(
-                            p, pairs, old_sums, old_factors, vector_bytes, old_target, old_channels, old_x, used, width
+                            p,
+                            scaling,
+                            pairs,
+                            old_sums,
+                            old_factors,
+                            vector_bytes,
+                            old_target,
+                            old_channels,
+                            old_x,
+                            used,
+                            width,
                         )
                     store_tile_rows(0, sums, SUMS_ROW)
                     store_tile_rows(1, sums + LINE, SUMS_ROW)
@@ -175,6 +185,8 @@ def matmul_i8_tiles(params, begin, end, scratch):
                         old_target += segment * count * p.output_stride
                     old_channels = channels - panel * WIDTH
                     row += ROWS
-    requantize_pairs(p, waiting, old_sums, old_factors, vector_bytes, old_target, old_channels, old_x, used, width)
+    requantize_pairs(
+        p, scaling, waiting, old_sums, old_factors, vector_bytes, old_target, old_channels, old_x, used, width
+    )
     release_tiles()
     return 0

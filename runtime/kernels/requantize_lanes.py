@@ -6,6 +6,8 @@ be used.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from numba import float32, int32, int64
 
 from runtime.kernels.abi import inline
@@ -81,6 +83,20 @@ def requantize_exact(sums, at, offset):
     return low_halves(fma(convert(F64x16, load(I32x16, sums)), load(F64x16, at), offset))
 
 
+class Scaling(NamedTuple):
+    """What all channels have in common, read from a block once: stores to the output could change the block."""
+
+    rule: int
+    zero_point: int
+    low: int
+    high: int
+
+
+@inline
+def scaling_of(p):
+    return Scaling(p.rule, p.zero_point, p.low, p.high)
+
+
 @inline
 def clamp_bytes(p, value):
     """I8x64 within the block's `low` and `high`."""
@@ -91,7 +107,7 @@ def clamp_bytes(p, value):
 
 @inline
 def requantize_lanes(p, a, b, c, d, at_a, at_b, at_c, at_d):
-    """I8x64 from four I32x16, in the order of runtime.simd.lanes. p: block with rule, zero_point, low and high.
+    """I8x64 from four I32x16, in the order of runtime.simd.lanes. p: Scaling or a block.
 
     at_...: addresses of the factors of each vector.
     """

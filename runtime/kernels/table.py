@@ -83,7 +83,7 @@ KERNELS: dict[tuple[str, str, str], Kernel] = {
     ("depthwise_quads", "int8", "avx512"): Kernel(
         "runtime.kernels.depthwise_i8_quads", "xnn_depthwise_i8_quads", 1, 64
     ),
-    ("matmul", "int8", "avx512"): _product("matmul_i8", 6, 32),
+    ("matmul", "int8", "avx512"): _product("matmul_i8", 12, 32),
     ("matmul", "int8", "generic"): _product("matmul_i8", 6, 16),
     ("batch_matmul", "float32", "avx512"): _product("batch_matmul_f32", 12, 32),
     ("batch_matmul", "float32", "generic"): _product("batch_matmul_f32", 6, 16),

@@ -2,4 +2,4 @@
 
 from runtime.kernels.matmul_i8 import matmul_kernel
 
-matmul_i8_6x32 = matmul_kernel(6, 2)
+matmul_i8_12x32 = matmul_kernel(12, 2)
