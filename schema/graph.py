@@ -67,6 +67,14 @@ class Constant:
         array.flags.writeable = False
         return array
 
+    def part(self, axis: int, start: int, stop: int) -> Constant:
+        """Elements `start` to `stop` along an axis, which share their memory with this one's."""
+        return Constant(np.asarray(self.values)[_along(axis, start, stop)], self._scale(axis, start, stop), self.axis)
+
+    def _scale(self, axis: int, start: int, stop: int) -> np.ndarray | None:
+        scale = self.channel_scale
+        return scale[start:stop] if scale is not None and axis == self.axis else scale
+
 
 class IndexedConstant(Constant):
     """A constant of few distinct values, in memory as in its file: an index for each, and a codebook.
@@ -86,6 +94,14 @@ class IndexedConstant(Constant):
     @property
     def values(self) -> np.ndarray:  # type: ignore[override]
         return self.codebook[self.indices]
+
+    def part(self, axis: int, start: int, stop: int) -> Constant:
+        indices, scale = self.indices[_along(axis, start, stop)], self._scale(axis, start, stop)
+        return IndexedConstant(indices, self.codebook, scale, self.axis)
+
+
+def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    return (*[slice(None)] * axis, slice(start, stop))
 
 
 @dataclass(eq=False)

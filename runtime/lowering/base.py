@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from runtime.kernels.parameters import ParameterBlock
 from schema.errors import MemoryLimitError
@@ -129,6 +131,13 @@ class LoweringContext:
         """The value of an input that is known before the model runs, else None."""
         return self.values[index] if index < len(self.values) else None
 
+    def part(self, index: int, axis: int, start: int, stop: int) -> np.ndarray:
+        """The value of a known input, elements `start` to `stop` along an axis: no others are made for that."""
+        tensor = self.node.inputs[index]
+        if tensor is not None and tensor.constant is not None:
+            return tensor.constant.part(axis, start, stop).dense(tensor.dtype)
+        return self._known(index)[(*[slice(None)] * axis, slice(start, stop))]
+
     def is_constant(self, index: int) -> bool:
         """Whether an input is known before the model runs. Weights are not expanded to tell."""
         tensor = self.node.inputs[index] if index < len(self.node.inputs) else None
@@ -182,8 +191,15 @@ def aligned(array: np.ndarray) -> np.ndarray:
     array = np.ascontiguousarray(array)
     if array.ctypes.data % ALIGNMENT == 0:
         return array
-    raw = np.empty(array.nbytes + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    copy = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = empty_aligned(array.shape, array.dtype)
     copy[...] = array
     return copy
+
+
+def empty_aligned(shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
+    """An array that starts at a multiple of 64 bytes, of no values yet."""
+    dtype = np.dtype(dtype)
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)

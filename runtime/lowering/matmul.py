@@ -16,12 +16,13 @@ from runtime.lowering.panels import pack_channels, pack_panels_of_quads, panel_c
 from runtime.lowering.products import (
     BLOCK_ROWS,
     OPERANDS,
+    ConstantMatrix,
     Operands,
     Windows,
     bias_of,
-    matrix_of,
     room,
     sums_of,
+    sums_of_products,
     tiling,
     windows_of,
 )
@@ -101,13 +102,13 @@ def _int8_values(context: LoweringContext, where: Operands, kernel: Kernel, wind
 
     def bias() -> np.ndarray:
         # Rows are x + 128, so that sum w * (x - zero) = sum w * (x + 128) - (128 + zero) * sum w, modulo 2**32.
-        sums = matrix_of(context, where).sum(axis=1, dtype=np.int64)
+        sums, _ = sums_of(context, where)
         corrected = bias_of(context, where, np.int64, windows.out) - (128 + scaling.input_zero) * sums
         return pack_channels(corrected.astype(np.int32), groups, width)
 
     return common | {
         "weights": context.packed(
-            ("quads", width), lambda: pack_panels_of_quads(matrix_of(context, where), groups, width), where.weights
+            ("quads", width), lambda: pack_panels_of_quads(ConstantMatrix(context, where), groups, width), where.weights
         ),
         "bias": context.derived(("bias", width), bias),
         "factors": 0,
@@ -123,18 +124,18 @@ def _in_lanes(
 ) -> dict[str, Any] | None:
     """What the kernel needs to requantize two rows at a time, None where no rule for that can be used."""
     groups, vectors = windows.groups, WIDTH_OF_LANES // LANES
-    sums, products = sums_of(context, where, scaling.input_zero, windows.out)
+    sums, products = sums_of_products(context, where, scaling.input_zero, windows.out)
     epilogue = sums_factors(scaling, sums, products, vectors, groups)
     if epilogue is None:
         return None
 
     def bias() -> np.ndarray:
-        more = 128 * matrix_of(context, where).sum(axis=1, dtype=np.int64)  # as above
+        more = 128 * sums_of(context, where)[0]  # as above
         return (epilogue.start - Panels(windows.out, vectors, groups).of(more)).astype(np.int32)
 
     def weights() -> np.ndarray:
-        packed = pack_panels_of_quads(matrix_of(context, where), groups, WIDTH_OF_LANES)
-        return np.ascontiguousarray(packed[..., lane_order(vectors), :])
+        matrix = ConstantMatrix(context, where)
+        return pack_panels_of_quads(matrix, groups, WIDTH_OF_LANES, lane_order(vectors))
 
     return {
         "rule": epilogue.rule,

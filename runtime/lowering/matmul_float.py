@@ -14,7 +14,7 @@ from runtime.kernels.table import kernel_for
 from runtime.lowering import depthwise
 from runtime.lowering.base import Call, LoweringContext, Parameters
 from runtime.lowering.panels import pack_channels, pack_panels, panel_count
-from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
+from runtime.lowering.products import BLOCK_ROWS, ConstantMatrix, Operands, Windows, bias_of, room, tiling
 from schema.ops.attributes import activation_range
 
 LINE = 64  # bytes
@@ -64,7 +64,7 @@ def product(context: LoweringContext, where: Operands, windows: Windows) -> dict
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
-            ("panels", width), lambda: pack_panels(matrix_of(context, where), groups, width), where.weights
+            ("panels", width), lambda: pack_panels(ConstantMatrix(context, where), groups, width), where.weights
         ),
         "bias": context.derived(("bias", width), bias),
         "padding": 0,

@@ -11,8 +11,8 @@ from runtime.kernels import matmul_parameters as parameters
 from runtime.kernels.table import find_kernel
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.lane_factors import lane_order, sums_factors
-from runtime.lowering.panels import pack_panels, panel_count
-from runtime.lowering.products import Operands, Windows, matrix_of, sums_of, tiling
+from runtime.lowering.panels import Matrix, pack, panel_count
+from runtime.lowering.products import ConstantMatrix, Operands, Windows, sums_of_products, tiling
 from runtime.lowering.requantization import requantization
 
 ROWS = WIDTH = 32
@@ -31,8 +31,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     scaling = requantization(context, where.x, where.weights, windows.out)
     if kernel is None or rows < ROWS or scaling is None:
         return None
-    weights = matrix_of(context, where)
-    bias, products = sums_of(context, where, scaling.input_zero, windows.out)
+    bias, products = sums_of_products(context, where, scaling.input_zero, windows.out)
     groups, channels = windows.groups, windows.out // windows.groups
     epilogue = sums_factors(scaling, bias, products, VECTORS, groups)
     if epilogue is None:
@@ -41,12 +40,12 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     source = lines(windows, rows, panels) or _rows(windows, rows, panels)
     steps, step_bytes = source["steps"], source["step_bytes"]
     runs = source.pop("runs")
-    weights = weights.reshape(windows.out, runs, -1)
+    weights = ConstantMatrix(context, where)
     tiles, scratch = source.pop("tiles"), source.pop("scratch")
     params = {
         "input": context.input(where.x),
         "weights": context.packed(
-            ("tiles", runs), lambda: pack_tiles(weights, groups, steps, step_bytes), where.weights
+            ("tiles", runs), lambda: pack_tiles(weights, groups, runs, steps, step_bytes), where.weights
         ),
         "output": context.output(),
         "output_stride": context.row_stride or windows.out,
@@ -157,19 +156,19 @@ def lines(windows: Windows, rows: int, panels: int) -> dict[str, Any] | None:
     }
 
 
-def pack_tiles(weights: np.ndarray, groups: int, steps: int, step_bytes: int) -> np.ndarray:
-    """(out, runs, length) int8 -> (groups, panels, steps, 2, step_bytes / 4, 16, 4).
+def pack_tiles(weights: Matrix, groups: int, runs: int, steps: int, step_bytes: int) -> np.ndarray:
+    """(out, runs * length) int8 -> (groups, panels, steps, 2, step_bytes / 4, 16, 4).
 
     Each run is padded with zeros to its share of the steps.
     """
-    out, runs, length = weights.shape
-    padded = np.zeros((out, runs, steps // runs * step_bytes), np.int8)
-    padded[:, :, :length] = weights
-    panels = pack_panels(padded.reshape(out, -1), groups, WIDTH)[
-        ..., lane_order(VECTORS)
-    ]  # (groups, panels, depth, 32)
-    shape = (*panels.shape[:2], steps, step_bytes // 4, 4, VECTORS, WIDTH // VECTORS)
-    return np.ascontiguousarray(panels.reshape(shape).transpose(0, 1, 2, 5, 3, 6, 4))
+    order, length = lane_order(VECTORS), weights.shape[1] // runs
+    padded = np.zeros((WIDTH, runs, steps // runs * step_bytes), np.int8)
+
+    def arrange(rows: np.ndarray) -> np.ndarray:
+        padded[:, :, :length] = rows[order].reshape(WIDTH, runs, length)
+        return padded.reshape(VECTORS, -1, steps, step_bytes // 4, 4).transpose(2, 0, 3, 1, 4)
+
+    return pack(weights, groups, WIDTH, (steps, VECTORS, step_bytes // 4, WIDTH // VECTORS, 4), arrange)
 
 
 def tile_configuration(step_bytes: int) -> np.ndarray:

@@ -18,6 +18,7 @@ BLOCK_ROWS = 96
 BLOCK_BYTES = (96 * 1024, 1024 * 1024)  # least and most of gathered rows, which stay in a second-level cache
 WEIGHTS_PER_BLOCK = 8  # weights that many times as large as the rows are worth more rows, for which they are read once
 WANTED_TILES = 8  # enough for a few workers to share evenly; tiles that share rows gather them again
+ROWS_AT_ONCE = 64  # of weights that are looked at
 TILE_PRODUCTS = 1 << 16  # what makes taking a tile worth it
 
 
@@ -83,12 +84,21 @@ def windows_of(context: LoweringContext, where: Operands, x: Sequence[Any], weig
     return Windows(parameters.ROWS_IN_MEMORY if plain else source, out, x[-1] // per_group, depth, slots)
 
 
-def matrix_of(context: LoweringContext, where: Operands) -> np.ndarray:
-    """The weights as (out, depth)."""
-    weights = context.constant(where.weights)
-    assert weights is not None
-    weights = weights.transpose(where.order)
-    return weights.reshape(weights.shape[0], -1)
+class ConstantMatrix:
+    """The weights as (out, depth), of which rows are made when they are asked for."""
+
+    def __init__(self, context: LoweringContext, where: Operands):
+        kind = context.inputs[where.weights]
+        assert kind is not None
+        shape = [(kind.shape or ())[axis] or 0 for axis in where.order]
+        self.shape, self.dtype = (shape[0], math.prod(shape[1:])), kind.dtype
+        self._context, self._where = context, where
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(self.shape[0])
+        order = self._where.order
+        part = self._context.part(self._where.weights, order[0], start, stop)
+        return part.transpose(order).reshape(stop - start, self.shape[1])
 
 
 def bias_of(context: LoweringContext, where: Operands, dtype: type, out: int) -> np.ndarray:
@@ -96,11 +106,28 @@ def bias_of(context: LoweringContext, where: Operands, dtype: type, out: int) ->
     return np.zeros(out, dtype) if bias is None else bias.astype(dtype)
 
 
-def sums_of(context: LoweringContext, where: Operands, input_zero: int, out: int) -> tuple[np.ndarray, np.ndarray]:
+def sums_of(context: LoweringContext, where: Operands) -> tuple[np.ndarray, np.ndarray]:
+    """Of each channel's int8 weights: their sum, and that of their magnitudes, int64 (out,)."""
+
+    def sums() -> np.ndarray:
+        weights = ConstantMatrix(context, where)
+        both = np.empty((2, weights.shape[0]), np.int64)
+        for start in range(0, weights.shape[0], ROWS_AT_ONCE):
+            rows = weights[start : start + ROWS_AT_ONCE]
+            both[0, start : start + ROWS_AT_ONCE] = rows.sum(axis=1, dtype=np.int64)
+            both[1, start : start + ROWS_AT_ONCE] = np.abs(rows.astype(np.int16)).sum(axis=1, dtype=np.int64)
+        return both
+
+    both = context.packed("sums", sums, where.weights)
+    return both[0], both[1]
+
+
+def sums_of_products(
+    context: LoweringContext, where: Operands, input_zero: int, out: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(bias, products), int64 (out,): what is added to the sum of x * w, and the largest magnitude of that sum."""
-    weights = matrix_of(context, where)
-    bias = bias_of(context, where, np.int64, out) - input_zero * weights.sum(axis=1, dtype=np.int64)
-    return bias, 128 * np.abs(weights.astype(np.int32)).sum(axis=1, dtype=np.int64)
+    sums, magnitudes = sums_of(context, where)
+    return bias_of(context, where, np.int64, out) - input_zero * sums, 128 * magnitudes
 
 
 def room(weights: int) -> int:

@@ -22,7 +22,7 @@ from runtime.kernels.wide_parameters import (
 )
 from runtime.lowering.base import Call, LoweringContext
 from runtime.lowering.panels import pack_channels, pack_panels_of_pairs, panel_count, round_up
-from runtime.lowering.products import BLOCK_ROWS, Operands, Windows, bias_of, matrix_of, room, tiling
+from runtime.lowering.products import BLOCK_ROWS, ConstantMatrix, Operands, Windows, bias_of, room, tiling
 from runtime.lowering.requantization import per_tensor, requantization
 from schema import fixedpoint
 from schema.ops import common_scale
@@ -72,7 +72,7 @@ def lower_product(context: LoweringContext, where: Operands, windows: Windows) -
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
-            ("pairs", LANES), lambda: pack_panels_of_pairs(matrix_of(context, where), groups, LANES), where.weights
+            ("pairs", LANES), lambda: pack_panels_of_pairs(ConstantMatrix(context, where), groups, LANES), where.weights
         ),
         "bias": context.derived("bias", lambda: pack(bias_of(context, where, np.int64, windows.out))),
         **scaling,

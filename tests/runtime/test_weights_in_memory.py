@@ -1,4 +1,4 @@
-"""Weights that are stored in fewer bits are expanded to be packed, one layer at a time, and not kept expanded."""
+"""Weights that are stored in fewer bits are expanded where they are packed, one panel at a time, never as a whole."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ import pytest
 
 import runtime
 import schema
+from runtime.lowering.base import LoweringContext, PackedWeights, Values
+from runtime.lowering.lane_factors import lane_order
+from runtime.lowering.matmul_tiles import pack_tiles
+from runtime.lowering.panels import pack_panels, pack_panels_of_quads
+from runtime.lowering.products import OPERANDS, ConstantMatrix
 from schema import Constant, Graph, Model, Node, Tensor
+from schema.graph import IndexedConstant
+from schema.inference import Inference
 from schema.ops import attributes as a
 
 FLOAT = np.dtype(np.float32)
 LAYERS = 4
+CHANNELS = 128
+WIDEST_PANEL = 32
 
 
 @pytest.fixture
 def file(rng) -> bytes:
     """Dense layers of 4-bit weights."""
-    nodes, x = [], Tensor("x", FLOAT, (None, 64))
+    nodes, x = [], Tensor("x", FLOAT, (None, CHANNELS))
     last = x
     for i in range(LAYERS):
-        integers = rng.integers(-7, 8, (64, 64)).astype(np.int8)
-        kernel = Tensor("w", FLOAT, (64, 64), constant=Constant(integers, rng.random(64).astype(np.float32), 0))
+        integers = rng.integers(-7, 8, (CHANNELS, CHANNELS)).astype(np.int8)
+        kernel = Tensor(
+            "w", FLOAT, integers.shape, constant=Constant(integers, rng.random(CHANNELS).astype(np.float32), 0)
+        )
         y = Tensor("y", FLOAT)
         nodes.append(Node("FULLY_CONNECTED", [last, kernel], [y], a.FullyConnectedAttributes(), f"dense{i}"))
         last = y
@@ -33,8 +44,8 @@ def file(rng) -> bytes:
 
 @pytest.fixture
 def expanded(monkeypatch):
-    """How many dense arrays were made, and how many lived at most at one time."""
-    alive, count = weakref.WeakSet(), {"made": 0, "most": 0}
+    """How many dense arrays were made, how many lived at most at one time, and how many numbers the largest had."""
+    alive, count = weakref.WeakSet(), {"made": 0, "most": 0, "largest": 0}
     dense = Constant.dense
 
     class Tracked(np.ndarray):
@@ -45,6 +56,7 @@ def expanded(monkeypatch):
         gc.collect()
         alive.add(_Holder(array))
         count["made"] += 1
+        count["largest"] = max(count["largest"], array.size)
         count["most"] = max(count["most"], len(alive))
         return array
 
@@ -58,14 +70,74 @@ def expanded(monkeypatch):
     return count
 
 
-def test_one_layer_at_a_time(file, expanded, rng):
+def test_one_panel_at_a_time(file, expanded, rng):
     model = runtime.load(file)
-    x = rng.normal(size=(2, 64)).astype(np.float32)
+    x = rng.normal(size=(2, CHANNELS)).astype(np.float32)
     first = model(x)
-    assert expanded == {"made": LAYERS, "most": 1}
+    assert expanded["most"] == 1
+    assert expanded["largest"] <= WIDEST_PANEL * CHANNELS < CHANNELS**2
+    made = expanded["made"]
     both = model(np.concatenate([x, x]))
-    assert expanded["made"] == LAYERS  # packed weights need no others
+    assert expanded["made"] == made  # packed weights need no others
     np.testing.assert_array_equal(both, np.concatenate([first, first]))
+
+
+def stored(kind: str, rng, shape: tuple[int, ...]) -> Constant:
+    """float32 weights in one of the forms in which they may be stored."""
+    if kind == "floats":
+        return Constant(rng.normal(size=shape).astype(np.float32))
+    scale = None if kind == "indices" else rng.random(shape[0]).astype(np.float32)
+    if kind == "integers":
+        return Constant(rng.integers(-7, 8, shape).astype(np.int8), scale)
+    return IndexedConstant(rng.integers(0, 5, shape).astype(np.uint8), rng.normal(size=5).astype(np.float32), scale)
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers", "indices", "indices and scale"])
+@pytest.mark.parametrize(("out", "groups"), [(1, 1), (33, 1), (64, 2), (70, 2)])
+def test_panels_are_those_of_the_dense_weights(kind, out, groups, rng):
+    """Groups, last panels, and depths with tails: element by element where the layout says that it is."""
+    shape, width = (out, 3, 1, 5), 32
+    constant = stored(kind, rng, shape)
+    kernel = Tensor("w", FLOAT, shape, constant=constant)
+    x, y = Tensor("x", FLOAT, (1, 9, 9, 5 * groups)), Tensor("y", FLOAT, (1, 7, 9, out))
+    node = Node("CONV_2D", [x, kernel], [y], a.Conv2DAttributes())
+    inputs = [t.type for t in node.inputs]
+    known = Values(Inference(), node.inputs)
+    context = LoweringContext(node, inputs, [y.type], known, "TFLITE_DOUBLE", PackedWeights(1 << 30))
+    matrix = ConstantMatrix(context, OPERANDS["CONV_2D"])
+    dense = constant.dense(FLOAT).reshape(out, 15)
+    np.testing.assert_array_equal(matrix[1:out], dense[1:])
+
+    packed = pack_panels(matrix, groups, width)
+    assert packed.ctypes.data % 64 == 0
+    channels = out // groups
+    expected = np.zeros((groups, -(-channels // width), 15, width), np.float32)
+    for channel in range(out):
+        group, at = divmod(channel, channels)
+        expected[group, at // width, :, at % width] = dense[channel]
+    np.testing.assert_array_equal(packed, expected)
+
+
+@pytest.mark.parametrize(("out", "groups"), [(1, 1), (33, 1), (70, 2)])
+@pytest.mark.parametrize(("runs", "length"), [(1, 3), (1, 130), (3, 70)])
+def test_int8_panels_are_those_of_the_dense_weights(out, groups, runs, length, rng):
+    dense = rng.integers(-127, 128, (out, runs * length)).astype(np.int8)
+    channels, width, order = out // groups, 32, lane_order(2)
+    panels, quads = -(-channels // width), -(-runs * length // 4)
+    steps, step_bytes = 3 * runs, 4 * -(-length // 12)
+    by_quads = np.zeros((groups, panels, quads, width, 4), np.int8)
+    by_tiles = np.zeros((groups, panels, steps, 2, step_bytes // 4, 16, 4), np.int8)
+    for channel in range(out):
+        group, at = divmod(channel, channels)
+        place = int(np.flatnonzero(order == at % width)[0])
+        for run in range(runs):
+            for k in range(length):
+                value, depth = dense[channel, run * length + k], run * length + k
+                by_quads[group, at // width, depth // 4, place, depth % 4] = value
+                step, byte = run * 3 + k // step_bytes, k % step_bytes
+                by_tiles[group, at // width, step, place // 16, byte // 4, place % 16, byte % 4] = value
+    np.testing.assert_array_equal(pack_panels_of_quads(dense, groups, width, order), by_quads)
+    np.testing.assert_array_equal(pack_tiles(dense, groups, runs, steps, step_bytes), by_tiles)
 
 
 def test_values_that_were_released_are_the_same_again(rng):
