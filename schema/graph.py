@@ -6,7 +6,7 @@ Plain dataclasses with object references: a node holds its tensors, a tensor kno
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,9 @@ class Constant:
         """Elements `start` to `stop` along an axis, which share their memory with this one's."""
         return Constant(np.asarray(self.values)[_along(axis, start, stop)], self._scale(axis, start, stop), self.axis)
 
+    def release(self) -> None:
+        """Forget what can be made again."""
+
     def _scale(self, axis: int, start: int, stop: int) -> np.ndarray | None:
         scale = self.channel_scale
         return scale[start:stop] if scale is not None and axis == self.axis else scale
@@ -98,6 +101,38 @@ class IndexedConstant(Constant):
     def part(self, axis: int, start: int, stop: int) -> Constant:
         indices, scale = self.indices[_along(axis, start, stop)], self._scale(axis, start, stop)
         return IndexedConstant(indices, self.codebook, scale, self.axis)
+
+
+class StoredConstant(Constant):
+    """A constant of a file, whose streams are decoded again when it is asked for after its release."""
+
+    decode: Callable[[], Constant]
+
+    def __init__(self, decode: Callable[[], Constant]):
+        """Raises what `decode` raises: it is called at once."""
+        now = decode()
+        given = {"decode": decode, "channel_scale": now.channel_scale, "axis": now.axis, "_now": now}
+        self.__dict__.update(given)  # past the frozen base
+
+    @property
+    def decoded(self) -> Constant:
+        now = self.__dict__["_now"]
+        if now is None:
+            now = self.__dict__["_now"] = self.decode()
+        return now
+
+    @property
+    def values(self) -> np.ndarray:  # type: ignore[override]
+        return self.decoded.values
+
+    def dense(self, dtype: np.dtype) -> np.ndarray:
+        return self.decoded.dense(dtype)
+
+    def part(self, axis: int, start: int, stop: int) -> Constant:
+        return self.decoded.part(axis, start, stop)
+
+    def release(self) -> None:
+        self.__dict__["_now"] = None
 
 
 def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
@@ -145,6 +180,8 @@ class Tensor:
     def release(self) -> None:
         """Forget the dense array: `value` makes it again. For what stands in memory in another form from now on."""
         self._value = None
+        if self.constant is not None:
+            self.constant.release()
 
     def set_constant(self, constant: Constant) -> None:
         """Replace the stored value (and the cached dense array)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from schema import container, dtypes, inference, metadata, ops
 from schema.coding import constant as constant_coding
 from schema.coding.streams import EncodedConstant, Stream
 from schema.errors import FormatError, XnnError
-from schema.graph import Constant, Graph, Model, Node, Tensor
+from schema.graph import Constant, Graph, Model, Node, StoredConstant, Tensor
 from schema.ops import attributes as attribute_tables
 from schema.ops import calls
 from schema.quantization import Quantization
@@ -33,7 +34,8 @@ SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams 
 def read(source: bytes | bytearray | memoryview | str | os.PathLike) -> Model:
     """The model of a file's bytes, or of the file at a path. Raises FormatError.
 
-    Stored tensors stay views of the bytes where their coding allows it.
+    Stored tensors stay views of the bytes where their coding allows it. Large ones that are coded can be released, and
+    are decoded again when they are asked for after that: the bytes must stay as they are.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _read(memoryview(source))
@@ -71,6 +73,10 @@ def _read(data: memoryview) -> Model:
     return Model(graphs, raw["requantization"], raw["producer"] or "", entries)
 
 
+RELEASABLE = 1 << 14
+"""Elements of coded constants that can be forgotten and decoded again; smaller ones are not worth it."""
+
+
 class _Weights:
     """The weights section: what has been decoded, and how much more may be.
 
@@ -94,10 +100,11 @@ class _Weights:
             self.left -= 0 if kernel is None else np.asarray(kernel.values).nbytes  # which is summed up each time
             if self.left < 0:
                 raise FormatError("the constants say far more than the file holds")
-            constant = constant_coding.decode(encoded, shape, dtype, kernel)
             if kernel is not None:
-                return constant
-            self.decoded[key] = constant
+                return constant_coding.decode(encoded, shape, dtype, kernel)
+            decode = partial(constant_coding.decode, encoded, shape, dtype)
+            large = encoded.values.coding != "RAW" and math.prod(shape) >= RELEASABLE
+            self.decoded[key] = StoredConstant(decode) if large else decode()
         return self.decoded[key]
 
     def _encoded(self, raw: dict[str, Any]) -> EncodedConstant:

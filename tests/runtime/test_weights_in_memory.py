@@ -16,7 +16,8 @@ from runtime.lowering.matmul_tiles import pack_tiles
 from runtime.lowering.panels import pack_panels, pack_panels_of_quads
 from runtime.lowering.products import OPERANDS, ConstantMatrix
 from schema import Constant, Graph, Model, Node, Tensor
-from schema.graph import IndexedConstant
+from schema.coding import constant as constant_coding
+from schema.graph import IndexedConstant, StoredConstant
 from schema.inference import Inference
 from schema.ops import attributes as a
 
@@ -80,6 +81,29 @@ def test_one_panel_at_a_time(file, expanded, rng):
     both = model(np.concatenate([x, x]))
     assert expanded["made"] == made  # packed weights need no others
     np.testing.assert_array_equal(both, np.concatenate([first, first]))
+
+
+def test_what_streams_decode_to_is_forgotten_once_it_is_packed(file, rng, monkeypatch):
+    decoded = []
+    decode = constant_coding.decode
+    monkeypatch.setattr(constant_coding, "decode", lambda *a: decoded.append(1) or decode(*a))
+    model = schema.read(file)
+    constants = [node.inputs[1].constant for node in model.graphs[0].nodes]
+    assert len(decoded) == LAYERS  # all are verified when the file is read
+    assert {type(c) for c in constants} == {StoredConstant}
+    arrays = [weakref.ref(c.values) for c in constants]
+    before = [c.dense(FLOAT) for c in constants]
+    engine = runtime.Model(model, 1)
+    x = rng.normal(size=(2, CHANNELS)).astype(np.float32)
+    first = engine(x)
+    gc.collect()
+    assert [array() for array in arrays] == [None] * LAYERS
+    both = engine(np.concatenate([x, x]))
+    assert len(decoded) == LAYERS  # they were packed from what was there
+    np.testing.assert_array_equal(both, np.concatenate([first, first]))
+    for constant, dense in zip(constants, before, strict=True):
+        np.testing.assert_array_equal(constant.dense(FLOAT), dense)
+    assert len(decoded) == 2 * LAYERS
 
 
 def stored(kind: str, rng, shape: tuple[int, ...]) -> Constant:
