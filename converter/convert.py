@@ -16,6 +16,7 @@ from converter.passes import manager
 from converter.quantize.options import DEFAULT_OBSERVER, Options
 from converter.quantize.vectors import check_bits, round_vectors
 from converter.report import Report
+from schema import ledger
 from schema.command_line import replacing
 from schema.errors import InputError
 from schema.version import __version__
@@ -114,10 +115,12 @@ def convert(
             rule = quantization.REQUANTIZATION if quantize == "int8" else schema.Model.requantization
             data = schema.write(schema.Model([graph], rule, producer=f"xnn {__version__}"))
         with display.stage("checking the file"):
-            written = [kernel for part in schema.read(data).graphs for kernel in preservation.kernels(part)]
+            file = schema.read(data)
+            written = [kernel for part in file.graphs for kernel in preservation.kernels(part)]
             preserved = preservation.check(kernels, preservation.kernels(graph), written)
     seconds = display.seconds
-    done = Report(describe(source), len(data), graph, explanation, report, seconds, integers, found, preserved)
+    stored = ledger.by_layer(file, data)
+    done = Report(describe(source), len(data), graph, explanation, report, seconds, integers, found, preserved, stored)
     return Result(data, done)
 
 

@@ -17,7 +17,7 @@ _STREAMS: WeakKeyDictionary[Constant, list[int]] = WeakKeyDictionary()
 
 
 def stored_bytes(tensor: Tensor) -> int:
-    """Bytes of a constant's streams in the file."""
+    """Bytes of a constant's streams, coded by itself: biases may take less in a file, by what kernels let expect."""
     return sum(_streams(tensor))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from converter import preservation
-from converter.costs import stored_bytes
 from converter.diagnosis import Diagnosis
 from converter.passes.manager import Explanation
 from converter.quantize import Report as QuantizationReport
@@ -21,7 +20,7 @@ class Layer:
     """A layer of the source model as it is in the file.
 
     ops: its nodes, in order. output: type of its last node's first output. parameters: stored numbers; stored_bytes:
-    what they take in the file (of a constant that several layers share, at the first of them).
+    what they take in the file (of what several layers share, at the first of them).
     """
 
     name: str
@@ -35,7 +34,8 @@ class Layer:
 class Report:
     """bytes: of the whole file. nodes: how many, those in branches and loops among them. seconds: by stage.
     quantization: what was done, None for nothing. integer_source: whether the source was quantized already. diagnosis:
-    where `convert` was asked for it. preserved: pruned and clustered kernels, and what the file has of them.
+    where `convert` was asked for it. preserved: pruned and clustered kernels, and what the file has of them. stored:
+    bytes of each layer's weights in the file.
     """
 
     source: str
@@ -47,6 +47,7 @@ class Report:
     integer_source: bool = False
     diagnosis: Diagnosis | None = field(default=None, repr=False)
     preserved: Sequence[preservation.Preserved] = field(default=(), repr=False)
+    stored: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def nodes(self) -> int:
@@ -61,15 +62,15 @@ class Report:
         found: dict[str, Layer] = {}
         counted: set[Constant] = set()
         for node in all_nodes(self.graph):
-            layer = found.get(node.name, Layer(node.name, (), types[node.outputs[0]], 0, 0))
-            parameters, size = layer.parameters, layer.stored_bytes
+            layer = found.get(node.name)
+            ops, parameters = ((), 0) if layer is None else (layer.ops, layer.parameters)
             for tensor in node.inputs:
                 if tensor is None or tensor.constant is None or tensor.constant in counted:
                     continue
                 counted.add(tensor.constant)
                 parameters += tensor.constant.values.size
-                size += stored_bytes(tensor)
-            found[node.name] = Layer(node.name, (*layer.ops, node.op), types[node.outputs[0]], parameters, size)
+            stored = self.stored.get(node.name, 0)
+            found[node.name] = Layer(node.name, (*ops, node.op), types[node.outputs[0]], parameters, stored)
         return list(found.values())
 
     def summary(self) -> str:
@@ -88,6 +89,8 @@ class Report:
             parts.append(preservation.describe(self.preserved))
         rows = [("layer", "ops", "output", "parameters", "bytes")]
         rows += [(x.name, "+".join(x.ops), str(x.output), str(x.parameters), str(x.stored_bytes)) for x in self.layers]
+        besides = self.bytes - sum(layer.stored_bytes for layer in self.layers)
+        rows.append(("(graph, names, checksums)", "", "", "", str(besides)))
         parts.append(table(rows, right=(3, 4)))
         parts.append("seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items()))
         return "\n\n".join(parts)

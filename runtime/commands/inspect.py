@@ -9,11 +9,11 @@ from pathlib import Path
 
 import schema
 from runtime.signature import describe
-from schema import container, inference
-from schema.coding import constant as constant_coding
-from schema.graph import Tensor
+from schema import container, inference, ledger
+from schema.graph import Graph, Tensor
 
 COLUMNS = ("layer", "op", "output", "bytes", "weights")
+OTHER = "(graph, names, checksums)"  # bytes of no node
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,9 @@ def run(options: argparse.Namespace) -> None:
     inputs = [describe(n, t, t.shape) for n, t in zip(graph.argument_names, graph.arguments, strict=True)]
     outputs = [describe(n, t, types[t].shape) for n, t in zip(graph.result_names, graph.results, strict=True)]
     states = [describe(n, t, t.shape) for n, t in zip(graph.state_names, graph.state, strict=True)]
-    rows = list(_rows(graph))
+    sizes = {g: [sum(kinds.values()) for kinds in n] for g, n in zip(model.graphs, ledger.by_node(data), strict=True)}
+    rows = list(_rows(graph, sizes))
+    besides = len(data) - sum(row["bytes"] for row in rows)
     sections = container.sizes(data)
     if options.json:
         summary = {
@@ -41,6 +43,7 @@ def run(options: argparse.Namespace) -> None:
             "outputs": [str(o) for o in outputs],
             "states": [str(s) for s in states],
             "nodes": rows,
+            "besides": besides,
         }
         print(json.dumps(summary))
         return
@@ -54,26 +57,29 @@ def run(options: argparse.Namespace) -> None:
         print(f"  output {info}")
     for info in states:
         print(f"  state  {info}")
-    _print_table(rows)
+    _print_table([*rows, dict.fromkeys(COLUMNS, "") | {"layer": OTHER, "bytes": besides}])
 
 
-def _rows(graph: schema.Graph, scope: str = "") -> Iterator[dict]:
-    """The nodes in order; below each that runs graphs, their nodes, with the graph's name in front."""
+def _rows(graph: Graph, sizes: dict[Graph, list[int]], scope: str = "") -> Iterator[dict]:
+    """The nodes in order; below each that runs graphs, their nodes, with the graph's name in front.
+
+    sizes: bytes of each graph's nodes.
+    """
     types = inference.infer(graph).types
-    for node in graph.nodes:
-        row = _row(node, types)
+    for node, size in zip(graph.nodes, sizes[graph], strict=True):
+        row = _row(node, types, size)
         yield row | {"layer": f"{scope}{row['layer']}"}
         for name, inner in node.subgraphs.items():
-            yield from _rows(inner, f"{scope}{node.name}/{name}: ")
+            yield from _rows(inner, sizes, f"{scope}{node.name}/{name}: ")
 
 
-def _row(node: schema.Node, types: dict[Tensor, schema.TensorType]) -> dict:
+def _row(node: schema.Node, types: dict[Tensor, schema.TensorType], size: int) -> dict:
     constants = [t for t in node.inputs if t is not None and t.is_constant]
     return {
         "layer": node.name,
         "op": node.op,
         "output": ", ".join(str(types[t]) for t in node.outputs),
-        "bytes": sum(stored_bytes(t) for t in constants),
+        "bytes": size,
         "weights": ", ".join(str(t.type) for t in constants),
     }
 
@@ -83,9 +89,3 @@ def _print_table(rows: list[dict]) -> None:
     for row in [{c: c for c in COLUMNS}, *rows]:
         cells = [str(row[c]).rjust(widths[c]) if c == "bytes" else str(row[c]).ljust(widths[c]) for c in COLUMNS]
         print("  ".join(cells).rstrip())
-
-
-def stored_bytes(tensor: Tensor) -> int:
-    """Bytes of a constant's streams in the file."""
-    assert tensor.constant is not None
-    return sum(len(stream.data) for _, stream in constant_coding.encode(tensor.constant, tensor.dtype).streams())

@@ -47,6 +47,8 @@ def test_result(model, tmp_path):
     assert report.layers[0].parameters == 8 * 27 + 8
     assert report.layers[0].stored_bytes == 4 * report.layers[0].parameters
     text = str(report)
+    besides = report.bytes - sum(layer.stored_bytes for layer in report.layers)
+    assert "(graph, names, checksums)" in text and f" {besides}\n" in text
     for part in ("net", "input 'image': float32[?x8x8x3]", "output 'scores'", "fold_batch_norm", "conv"):
         assert part in text
     path = result.save(tmp_path / "net.xnn")

@@ -73,6 +73,7 @@ def test_inspect(files, capsys):
     summary = json.loads(capsys.readouterr().out)
     assert summary["bytes"] == (files / "m.xnn").stat().st_size
     assert [n["layer"] for n in summary["nodes"]] == ["sum_layer", "floor_layer"]
+    assert summary["besides"] == summary["bytes"]  # there are no weights
     assert main("inspect m.xnn".split()) == 0
     printed = capsys.readouterr().out
     assert "source: demo" in printed

@@ -211,7 +211,10 @@ def test_inspect_shows_what_is_inside(tmp_path, capsys):
     path = tmp_path / "m.xnn"
     path.write_bytes(schema.write(Model([made.looping()])))
     assert main(["inspect", str(path), "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["nodes"]
+    printed = json.loads(capsys.readouterr().out)
+    rows = printed["nodes"]
+    assert sum(row["bytes"] for row in rows) + printed["besides"] == path.stat().st_size
+    assert sum(row["bytes"] for row in rows) > 0
     layers = ["loop", "loop/condition: less", "loop/body: add", "loop/body: add"]
     assert [row["layer"] for row in rows] == layers
     path.write_bytes(schema.write(Model([made.counter()])))

@@ -8,10 +8,10 @@ import pytest
 
 import converter
 import xnn_tf
+from schema.ledger import KINDS, ledger
 from xnn_tf.compression.recipe import Recipe
 from xnn_tf.compression.report import page
 from xnn_tf.compression.report.layer_names import layer_of
-from xnn_tf.compression.report.ledger import KINDS, ledger
 from xnn_tf.compression.report.measure import by_step, histogram
 from xnn_tf.compression.report.report import SCHEMA, weights_by_layer
 from xnn_tf.compression.stages.convert import Conversion

@@ -7,9 +7,9 @@ import pytest
 
 import schema
 import xnn_tf
+from schema.ledger import ledger
 from xnn_tf.compression.recipe import Recipe
 from xnn_tf.compression.recipes import DEEP_COMPRESSION, XQUEEZE
-from xnn_tf.compression.report.ledger import ledger
 from xnn_tf.compression.stages.cluster import Cluster
 from xnn_tf.compression.stages.convert import Conversion
 from xnn_tf.compression.stages.neuron_prune import NeuronPrune

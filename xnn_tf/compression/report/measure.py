@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import runtime
+from schema.ledger import Ledger
 from xnn_tf.compression.report.layer_names import layer_of
-from xnn_tf.compression.report.ledger import Ledger
 
 BINS = 41
 _RUNS, _SECONDS = 50, 1.0  # of a measurement, whichever comes first

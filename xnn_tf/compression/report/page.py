@@ -10,8 +10,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from schema.ledger import KINDS
 from xnn_tf.compression.report import charts
-from xnn_tf.compression.report.ledger import KINDS
 
 Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 """(head, rows)"""

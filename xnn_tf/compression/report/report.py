@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from schema.command_line import replacing
+from schema.ledger import KINDS, ledger
 from schema.version import __version__
 from xnn_tf.compression.coded_size import values
 from xnn_tf.compression.goal import Goal
 from xnn_tf.compression.report import page
 from xnn_tf.compression.report.layer_names import layer_of
-from xnn_tf.compression.report.ledger import KINDS, ledger
 from xnn_tf.compression.report.measure import by_step, histogram, latency_ms
 from xnn_tf.compression.run import BASE, Candidate, Run
 from xnn_tf.keras_compat import sublayers, weights_of

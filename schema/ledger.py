@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-import schema
-from schema import container, metadata
+from schema import container, metadata, reader
 from schema.coding import frequencies
+from schema.graph import Graph, Model
 
 KINDS = ("values", "indices", "positions", "codebooks", "scales", "tables")
 _LANES = 1  # byte of a rANS stream before its table of frequencies
@@ -47,7 +47,7 @@ class Ledger:
 
     Attributes:
         layers: in the order in which they first run.
-        header: bytes that are not of weights: graph, names, checksums, padding.
+        header: bytes that are not of layers' weights: graph, names, initial states, checksums, padding.
         total: bytes of the file: the sum of all.
     """
 
@@ -60,23 +60,52 @@ class Ledger:
 
 
 def ledger(xnn: bytes) -> Ledger:
-    """Reads it from a file. A stream that several layers share counts for the first of them."""
-    sections = container.unpack(xnn)
-    raw = metadata.read(sections)
-    weights = sections.get(container.WEIGHTS, memoryview(b""))
+    """Reads it from a file. A stream that several layers share counts for the first of them. Raises FormatError."""
     layers: dict[str, LayerBytes] = {}
-    counted: set[tuple[int, int]] = set()
-    for graph in raw["graphs"]:
-        for node in graph["nodes"]:
-            layer = layers.setdefault(node["name"] or "", LayerBytes(node["name"] or ""))
-            for index in node["inputs"]:
-                if index >= 0 and (constant := graph["tensors"][index]["constant"]) is not None:
-                    for kind, size in _streams(constant, weights, counted):
-                        layer.bytes[kind] += size
-    for graph_read in schema.read(xnn).graphs:
-        _count_values(graph_read, layers)
+    model = reader.read(xnn)
+    for graph, nodes in zip(model.graphs, by_node(xnn), strict=True):
+        for node, found_bytes in zip(graph.nodes, nodes, strict=True):
+            layer = layers.setdefault(node.name, LayerBytes(node.name))
+            for kind, size in found_bytes.items():
+                layer.bytes[kind] += size
+    for graph in model.graphs:
+        _count_values(graph, layers)
     found = tuple(layer for layer in layers.values() if layer.total)
     return Ledger(found, len(xnn) - sum(layer.total for layer in found), len(xnn))
+
+
+def by_layer(model: Model, xnn: bytes) -> dict[str, int]:
+    """Bytes of each layer's weights in a file that has been read, by the names of its nodes."""
+    found: dict[str, int] = {}
+    for graph, nodes in zip(model.graphs, by_node(xnn), strict=True):
+        for node, sizes in zip(graph.nodes, nodes, strict=True):
+            found[node.name] = found.get(node.name, 0) + sum(sizes.values())
+    return found
+
+
+def by_node(xnn: bytes | memoryview) -> list[list[dict[str, int]]]:
+    """Of each graph of a file, of each of its nodes: bytes by kind. A stream that several nodes share counts for the
+    first of them. Initial states are of no node. Raises FormatError.
+    """
+    sections = container.unpack(xnn)
+    weights = sections.get(container.WEIGHTS, memoryview(b""))
+    counted: set[tuple[int, int]] = set()
+    return [
+        [_of_node(node, graph["tensors"], weights, counted) for node in graph["nodes"] or []]
+        for graph in metadata.read(sections)["graphs"] or []
+    ]
+
+
+def _of_node(
+    node: dict[str, Any], tensors: list[dict[str, Any]], weights: memoryview, counted: set[tuple[int, int]]
+) -> dict[str, int]:
+    found = dict.fromkeys(KINDS, 0)
+    for index in node["inputs"] if node["inputs"] is not None else ():
+        constant = tensors[index]["constant"] if index >= 0 else None
+        if constant is not None:
+            for kind, size in _streams(constant, weights, counted):
+                found[kind] += size
+    return found
 
 
 def _streams(constant: dict[str, Any], weights: memoryview, counted: set[tuple[int, int]]) -> Iterator[tuple[str, int]]:
@@ -95,7 +124,7 @@ def _streams(constant: dict[str, Any], weights: memoryview, counted: set[tuple[i
         yield "tables", table
 
 
-def _count_values(graph: schema.Graph, layers: dict[str, LayerBytes]) -> None:
+def _count_values(graph: Graph, layers: dict[str, LayerBytes]) -> None:
     seen = set()
     for node in graph.nodes:
         layer = layers.get(node.name)
