@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -32,54 +31,14 @@ from runtime.lowering.base import (
 from runtime.memory_planner import Layout, plan_memory
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
+from runtime.steps import HostStep, NativeStep, Part
 from runtime.storage import Storage
-from schema import evaluate, fixedpoint, inference, limits, ops
+from schema import evaluate, fixedpoint, inference, limits
 from schema.errors import ExecutionError, MemoryLimitError, XnnError
-from schema.graph import Graph, Node, Shape, Tensor, TensorType
+from schema.graph import Graph, Node, Shape, Tensor
 from schema.inference import CONTROL_FLOW, Inference, place
 
 PLANS_KEPT = 8  # sets of input shapes whose plans are kept
-
-
-@dataclass
-class NativeStep:
-    """Consecutive nodes with kernels, run by one native call."""
-
-    nodes: list[Node] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)  # calls of each node
-    plan: NativePlan | None = None
-
-
-@dataclass
-class HostStep:
-    """One node by its reference, or one that runs graphs (calls), on views of the arena."""
-
-    node: Node
-    calls: Calls | None = None
-    inputs: list[np.ndarray | None] = field(default_factory=list)
-    outputs: list[np.ndarray] = field(default_factory=list)
-    input_types: list[TensorType | None] = field(default_factory=list)
-    output_types: list[TensorType] = field(default_factory=list)
-
-    def run(self, threads: int | None) -> None:
-        if self.calls is None:
-            op, attributes = ops.get(self.node.op), self.node.attributes
-            results = ops.run(op, attributes, self.inputs, self.input_types, self.output_types)
-        else:
-            results = self.calls.run(self.inputs, threads)
-        for target, result in zip(self.outputs, results, strict=True):
-            target[...] = result
-
-
-@dataclass(frozen=True)
-class Part:
-    """One node of a plan, to be run by itself: for profiling."""
-
-    node: Node
-    kernel: str  # names of its kernels; "reference" or "graphs" for a host step
-    native: bool
-    run: Callable[[int | None], object]
 
 
 class Plan:

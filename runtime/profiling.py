@@ -13,8 +13,9 @@ from runtime import fusion
 from runtime.native.executor import KernelCall, NativePlan
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import WALKER, default_threads
-from runtime.plan import Part, Plan
+from runtime.plan import Plan
 from runtime.session import Model
+from runtime.steps import Part
 from schema import costs
 from schema.graph import Graph, Node, Tensor
 from schema.inference import Inference

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import runtime
 import schema
 from runtime import chains, profiling
-from runtime.plan import HostStep, NativeStep
+from runtime.steps import HostStep, NativeStep
 from schema import Model, Node, Quantization, Tensor
 from schema.ops import attributes as a
 from tests.support.engine import compare, graph_of, run

@@ -9,7 +9,7 @@ import pytest
 import runtime
 import schema
 from runtime.__main__ import main
-from runtime.plan import HostStep, NativeStep
+from runtime.steps import HostStep, NativeStep
 from schema import Graph, InputError, MemoryLimitError, Model, Node, Tensor, evaluate
 from schema.errors import ExecutionError
 from schema.ops.attributes import AxisAttributes, FullyConnectedAttributes, WhileAttributes

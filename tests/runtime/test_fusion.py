@@ -10,7 +10,7 @@ import schema
 from runtime import fusion, profiling
 from runtime.kernels.table import find_kernel
 from runtime.lowering import line_chain
-from runtime.plan import NativeStep
+from runtime.steps import NativeStep
 from schema import Model, Node, Tensor, evaluate
 from schema.ops.attributes import ArithmeticAttributes, Conv2DAttributes
 from tests.support.engine import compare, graph_of, run

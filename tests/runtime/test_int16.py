@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.plan import HostStep
+from runtime.steps import HostStep
 from schema import Node, Quantization, Tensor, evaluate
 from schema.ops import attributes as a
 from tests.support import drawing_int16

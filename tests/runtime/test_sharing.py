@@ -7,7 +7,7 @@ import runtime
 import schema
 from runtime import sharing
 from runtime.native.target import TIERS
-from runtime.plan import NativeStep
+from runtime.steps import NativeStep
 from schema import Model, Node, Tensor
 from schema.ops.attributes import Conv2DAttributes, Pool2DAttributes
 from tests.support.engine import graph_of

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from runtime.plan import NativeStep
+from runtime.steps import NativeStep
 from runtime.storage import Storage
 from schema import Node, Tensor, inference
 from schema.ops.attributes import AxisAttributes, Conv2DAttributes

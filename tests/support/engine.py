@@ -11,7 +11,8 @@ import runtime
 import schema
 from runtime.chains import Chain
 from runtime.lowering.base import PackedWeights
-from runtime.plan import HostStep, NativeStep, Plan
+from runtime.plan import Plan
+from runtime.steps import HostStep, NativeStep
 from schema import Graph, Model, Node, Quantization, Tensor, evaluate, fixedpoint
 from tests.support import inventory
 from tests.support.litert import Operand

@@ -12,7 +12,8 @@ from runtime.kernels.table import lowering_for
 from runtime.lowering.base import Address, Call, KernelAddress, LoweringContext, PackedWeights, Parameters
 from runtime.native.kernel_library import kernel_library
 from runtime.native.worker_pool import native_function
-from runtime.plan import NativeStep, Plan
+from runtime.plan import Plan
+from runtime.steps import NativeStep
 from schema import Graph, Node, evaluate
 from schema.graph import Tensor, TensorType
 from schema.inference import size_in_bytes

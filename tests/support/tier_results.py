@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runtime.native.target import host_target
-from runtime.plan import HostStep
+from runtime.steps import HostStep
 from schema import Node, Quantization, Tensor
 from schema.ops.attributes import (
     ArithmeticAttributes,
