@@ -87,12 +87,15 @@ class _Pass:
         self.step = getattr(self, f"_{type(self._layer).__name__.lower()}")
 
     def of_inputs(self, x: Any, source: Any) -> Any:
-        """What the inputs contribute to all steps, rounded."""
+        """What the inputs contribute to all steps, rounded, and the bias, which is not: the 1 of a forget gate would
+        widen the range of products that are far smaller.
+        """
         dropped = self._mask(tf.ones_like(x[:, :1]), self._cell.dropout)
         x = x if dropped is None else x * dropped
         step = None if source is None else scale_of(source)[0] * self._kernel_steps
-        y = accumulated(tf.matmul(x, self._kernel), self._bias, step, self._training)
-        return self._range("input_product")(y, self._training)
+        y = accumulated(tf.matmul(x, self._kernel), None, step, self._training)
+        y = self._range("input_product")(y, self._training)
+        return y if self._bias is None else y + self._bias
 
     def see(self, every: Any, projected: Any, state: Any) -> None:
         """Let the ranges follow what the steps had. every: their results, in the order of the steps."""
