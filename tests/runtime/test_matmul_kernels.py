@@ -158,3 +158,26 @@ def test_batch_matmul_int8(case, seed, zeros, rule):
     tensors = [Tensor("x", np.int8, shape, Quantization(0.05, zero)) for shape, zero in zip(shapes, zeros, strict=True)]
     y = Tensor("y", np.int8, None, Quantization(0.7, 11))
     compare([Node("BATCH_MATMUL", tensors, [y], attributes)], tensors, [y], arrays, requantization=rule)
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, True)])
+def test_batch_matmul_int8_of_several_blocks_of_rows(transposed, rng):
+    """Which share the panel that they are multiplied with."""
+    a, b = (200, 45), (45, 70)
+    shapes = [(3, *(shape[::-1] if turned else shape)) for shape, turned in zip((a, b), transposed, strict=True)]
+    arrays = [rng.integers(-128, 128, shape, dtype=np.int8) for shape in shapes]
+    tensors = [
+        Tensor("x", np.int8, shape, Quantization(0.05, zero)) for shape, zero in zip(shapes, (3, -5), strict=True)
+    ]
+    y = Tensor("y", np.int8, None, Quantization(0.7, 11))
+    node = Node("BATCH_MATMUL", tensors, [y], BatchMatMulAttributes(*transposed))
+    (result,) = compare([node], tensors, [y], arrays, threads=2)
+    assert len(np.unique(result)) > 100
+
+
+@pytest.mark.parametrize("rows", [12, 13, 18, 19, 24, 31, 32, 100])
+def test_int8_rows_that_fill_no_block(rows, rng):
+    """Blocks of 12 and of 6 rows, and tiles of 32: what is left is computed with rows that were computed already."""
+    x, input_, constants, y = int8_operands(rng, (rows, 70), (45, 70), 45, True)
+    node = Node("FULLY_CONNECTED", [input_, *constants], [y], FullyConnectedAttributes())
+    compare([node], [input_], [y], [x])
