@@ -1,7 +1,8 @@
 """WHILE(..., x): ... FULLY_CONNECTED(GATHER(x, step), w) -> WHILE(..., FULLY_CONNECTED(x, w)): ... GATHER(., step).
 
 What a recurrent layer makes of its inputs does not depend on its state: one product for all time steps, before the
-loop. A bias that is added behind the sum with the state's product goes with it. Runs behind the rewrites of bodies.
+loop. A bias goes with it, also one that is added behind the sum with the state's product, as an addition of its own:
+quantized, the product is rounded to a range that a forget gate's 1 does not widen. Runs behind the rewrites of bodies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from converter.constants import constant, is_float, operand
 from converter.linear import bias_of, bias_value, foldable
 from converter.rewriter import layer
 from schema.graph import Graph, Node, Tensor
+from schema.ops.attributes import ArithmeticAttributes
 
 
 def run(graph: Graph) -> list[str]:
@@ -50,7 +52,7 @@ def _product(graph: Graph, loop: Node, slot: int) -> tuple[Node, Node] | None:
 
 def _hoist(graph: Graph, loop: Node, slot: int, gather: Node, linear: Node) -> None:
     body, condition = loop.attributes.body, loop.attributes.condition
-    _take_bias(body, linear)
+    bias = _taken_bias(body, linear)
     x, weights = loop.inputs[slot], linear.inputs[1]
     assert x is not None and weights is not None and weights.shape is not None
 
@@ -60,10 +62,13 @@ def _hoist(graph: Graph, loop: Node, slot: int, gather: Node, linear: Node) -> N
 
     result = projected(x)
     attributes = replace(linear.attributes, keep_num_dims=True)
-    graph.nodes.insert(
-        graph.nodes.index(loop),
-        Node("FULLY_CONNECTED", [x, *linear.inputs[1:]], [result], attributes, layer(loop)),
-    )
+    before = [Node("FULLY_CONNECTED", [x, *linear.inputs[1:]], [result], attributes, layer(loop))]
+    if bias is not None:
+        addend = constant(f"{result.name}/bias", bias.astype(np.float32))
+        product, result = result, replace(result, name=f"{result.name}/biased")
+        before.append(Node("ADD", [product, addend], [result], ArithmeticAttributes(), layer(loop)))
+    at = graph.nodes.index(loop)
+    graph.nodes[at:at] = before
     loop.inputs[slot], loop.outputs[slot] = result, projected(loop.outputs[slot])
     condition.inputs[slot] = projected(condition.inputs[slot])
     body.inputs[slot] = body.outputs[slot] = projected(body.inputs[slot])
@@ -71,22 +76,27 @@ def _hoist(graph: Graph, loop: Node, slot: int, gather: Node, linear: Node) -> N
     body.nodes.remove(linear)
 
 
-def _take_bias(body: Graph, linear: Node) -> None:
-    """ADD(ADD(linear, y), c) -> ADD(linear + c, y) for a constant for each channel."""
+def _taken_bias(body: Graph, linear: Node) -> np.ndarray | None:
+    """Its bias, taken off it, and c of ADD(ADD(linear, y), c) -> ADD(linear, y), a constant for each channel. None
+    where nothing is added, or an activation follows at once.
+    """
+    if linear.attributes.activation != "NONE":
+        return None
+    own = None if bias_of(linear) is None else bias_value(linear)
+    linear.inputs[2:] = []
     inner = _only_reader(body, linear.outputs[0])
     outer = None if inner is None else _only_reader(body, inner.outputs[0])
-    if inner is None or outer is None or {inner.op, outer.op} != {"ADD"} or linear.attributes.activation != "NONE":
-        return
+    if inner is None or outer is None or {inner.op, outer.op} != {"ADD"}:
+        return own
     found = operand(outer)
     if found is None or found[0] is not inner.outputs[0] or inner.attributes.activation != "NONE":
-        return
+        return own
     channels, (addend,) = linear.inputs[1].shape[0], found[1:]  # type: ignore[union-attr, index]
     if addend.shape != (channels,) or any(t is None or t.shape != linear.outputs[0].shape for t in inner.inputs):
-        return
-    bias = addend if bias_of(linear) is None else bias_value(linear) + addend
-    linear.inputs[2:] = [constant(f"{outer.name}/bias", bias.astype(np.float32))]
+        return own
     outer.inputs = inner.inputs
     body.nodes.remove(inner)
+    return addend if own is None else own + addend
 
 
 def _readers(graph: Graph, tensor: Tensor) -> list[Node | None]:

@@ -55,3 +55,26 @@ def test_what_the_loop_changes_stays(rng):
     assert not result.report.explanation.of("hoist_from_loops")
     x = rng.normal(size=(3, 2, 4)).astype(np.float32)
     np.testing.assert_allclose(runtime.load(result.bytes)(x), np.asarray(model(x)), atol=1e-5)
+
+
+def test_an_activation_stays_behind_its_bias(rng):
+    import keras
+
+    @keras.saving.register_keras_serializable("tests")
+    class Cell(keras.layers.Layer):
+        state_size = 4
+
+        def build(self, shape):
+            self.dense = keras.layers.Dense(4, "relu", bias_initializer="random_normal")
+            self.dense.build(shape)
+
+        def call(self, x, states):
+            total = states[0] + self.dense(x)
+            return total, [total]
+
+    inputs = keras.Input((5, 8))
+    model = keras.Model(inputs, keras.layers.RNN(Cell(), return_sequences=True)(inputs))
+    result = converter.convert(model)
+    assert ops(result.report.graph).count("FULLY_CONNECTED") == 1
+    x = rng.normal(size=(3, 5, 8)).astype(np.float32)
+    np.testing.assert_allclose(runtime.load(result.bytes)(x), np.asarray(model(x)), atol=1e-5)

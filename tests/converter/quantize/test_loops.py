@@ -55,3 +55,10 @@ def test_int16_names_recurrent_layers(rng):
     result = converter.convert(model, quantize="int8", calibration=x, int16="it")
     assert {row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"} == {"int16"}
     assert signal_to_noise(np.asarray(model(x)), runtime.load(result.bytes)(x)) > 40
+
+
+def test_a_bias_far_larger_than_the_products_is_added_behind_the_rounding(rng):
+    """A forget gate's 1, with inputs that are small."""
+    model, x = model_of("keras", "LSTM"), 0.05 * rng.normal(size=(64, 10, 8)).astype(np.float32)
+    result = converter.convert(model, quantize="int8", calibration=x)
+    assert signal_to_noise(np.asarray(model(x)), runtime.load(result.bytes)(x)) > 32
