@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schema.graph import Node, Tensor
+from schema.graph import Graph, Node, Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,8 @@ class Flow:
     stay; and the constants that hold a slice for each channel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._makers = {tensor: node for node in graph.nodes for tensor in node.outputs}
         self._parents: list[int] = []
         self._needed: list[np.ndarray] = []
         self._computed: list[np.ndarray] = []
@@ -84,6 +85,10 @@ class Flow:
             axes[axis] = self.new(int(weights.shape[axis] or 0))
             self.computes(axes[axis])
         return axes[axis]
+
+    def maker(self, tensor: Tensor | None) -> Node | None:
+        """The node that computes a tensor."""
+        return None if tensor is None else self._makers.get(tensor)
 
     def of(self, tensor: Tensor | None) -> Channels | None:
         return None if tensor is None else self.channels.get(tensor)

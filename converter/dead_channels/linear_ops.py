@@ -26,7 +26,7 @@ def follow(flow: Flow, node: Node) -> bool:
     elif len(channels.ids) != weights.shape[operands.in_axis]:
         return False  # groups
     else:
-        if operands.transposed and not node.inputs[0].is_constant:
+        if operands.transposed and not _says_channels(flow, node.inputs[0]):
             return False
         ids, values = _full(flow, node, channels, weights)
     if bias_of(node) is not None:
@@ -36,6 +36,12 @@ def follow(flow: Flow, node: Node) -> bool:
     low, high = activation_range(node.attributes)
     flow.set(y, len(y.shape) - 1, ids, np.clip(values, low, high))
     return True
+
+
+def _says_channels(flow: Flow, shape: Tensor) -> bool:
+    """Whether the number of channels in a shape is known: it is a constant, or put together from sizes."""
+    maker = flow.maker(shape)
+    return shape.is_constant or (maker is not None and maker.op == "PACK" and maker.inputs[-1].is_constant)
 
 
 def _keeps_axes(node: Node, x: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -66,12 +67,12 @@ def _with_constant(flow: Flow, node: Node) -> bool:
         rows = np.moveaxis(value, axis, -1).reshape(-1, len(x.ids))
     else:
         rows = np.broadcast_to(value.reshape(-1, 1), (value.size, len(x.ids)))
-    same = (rows == rows[0]).all(axis=0)
-    operands = [x.values, x.values]
-    operands[index] = rows[0].astype(np.float64)
-    values = np.where(same, _evaluated(node, operands), np.nan)
+    operands = [np.tile(x.values, len(rows))] * 2
+    operands[index] = rows.astype(np.float64).ravel()
+    results = _evaluated(node, operands).reshape(rows.shape)
+    values = np.where((results == results[0]).all(axis=0), results[0], np.nan)
     if node.op == "MUL":  # whatever comes, zero makes it zero
-        values = np.where(same & (rows[0] == 0), np.clip(0.0, *activation_range(node.attributes)), values)
+        values = np.where((rows == 0).all(axis=0), np.clip(0.0, *activation_range(node.attributes)), values)
     flow.set(node.outputs[0], x.axis, x.ids, values)
     return True
 
@@ -153,18 +154,44 @@ def transpose(flow: Flow, node: Node) -> bool:
     return True
 
 
+def strided_slice(flow: Flow, node: Node) -> bool:
+    """Along other axes, all of which stay, as cropping does it."""
+    x, strides, a = flow.of(node.inputs[0]), value_of(node.inputs[3]), node.attributes
+    source, target = node.inputs[0], node.outputs[0]
+    if x is None or strides is None or target.shape is None or not is_float(target):
+        return False
+    if a.ellipsis_mask or a.new_axis_mask or a.shrink_axis_mask or target.shape[x.axis] != source.shape[x.axis]:
+        return False
+    if x.axis < strides.size and int(strides.ravel()[x.axis]) != 1:
+        return False  # backwards
+    flow.set(target, x.axis, x.ids, x.values)
+    return True
+
+
+def tile(flow: Flow, node: Node) -> bool:
+    """Along other axes."""
+    x, multiples = flow.of(node.inputs[0]), value_of(node.inputs[1])
+    if x is None or multiples is None or int(multiples.ravel()[x.axis]) != 1 or not is_float(node.outputs[0]):
+        return False
+    flow.set(node.outputs[0], x.axis, x.ids, x.values)
+    return True
+
+
 def reshaping(flow: Flow, node: Node) -> bool:
-    """RESHAPE, EXPAND_DIMS, SQUEEZE of a tensor of known size but for the batch, which stays the first axis.
+    """RESHAPE, EXPAND_DIMS, SQUEEZE of a tensor of known size but for the batch, which stays the first axis; or of any
+    tensor whose channels are last and stay there, with other axes joined to the batch (TimeDistributed).
 
     Results have channels along the last axis along which they differ; what differs along others too becomes one.
     """
     source, target = node.inputs[0], node.outputs[0]
     x = flow.of(source)
-    if x is None or x.axis == 0 or target.shape is None or len(target.shape) < 2 or source.shape[0] != target.shape[0]:
-        return False
-    if None in source.shape[1:] or None in target.shape[1:]:
+    if x is None or x.axis == 0 or target.shape is None or len(target.shape) < 2:
         return False
     if node.op == "RESHAPE" and value_of(node.inputs[1]) is None:
+        return False
+    if source.shape[0] != target.shape[0] or _size(source) != _size(target):
+        return _joined(flow, node, x)
+    if _size(source) is None:
         return False
     ids = _spread(x.ids, x, source).reshape(target.shape[1:])
     values = _spread(x.values, x, source).reshape(target.shape[1:])
@@ -179,6 +206,24 @@ def reshaping(flow: Flow, node: Node) -> bool:
     flow.set(target, axis + 1, ids.ravel(), np.where(same, rows[0], np.nan))
     if node.op == "RESHAPE":
         flow.shapes.append((node, 1, axis + 1, ids.ravel()))
+    return True
+
+
+def _size(tensor: Tensor) -> int | None:
+    """Elements of one sample, if it is known."""
+    sizes = tensor.shape[1:]
+    return None if None in sizes else math.prod(sizes)
+
+
+def _joined(flow: Flow, node: Node, x: Channels) -> bool:
+    """Other axes become another number of samples."""
+    last, shape = len(node.outputs[0].shape) - 1, node.outputs[0].shape
+    if node.op != "RESHAPE" or x.axis != len(node.inputs[0].shape) - 1 or shape[last] != len(x.ids):
+        return False
+    if shape.count(None) > 1:
+        return False
+    flow.set(node.outputs[0], last, x.ids, x.values)
+    flow.shapes.append((node, 1, last, x.ids))
     return True
 
 
@@ -205,5 +250,7 @@ OPS: dict[str, Callable[[Flow, Node], bool]] = {
     "PAD": padding,
     "CONCATENATION": concatenation,
     "TRANSPOSE": transpose,
+    "STRIDED_SLICE": strided_slice,
+    "TILE": tile,
     **dict.fromkeys("RESHAPE EXPAND_DIMS SQUEEZE".split(), reshaping),
 }

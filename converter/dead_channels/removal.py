@@ -62,12 +62,18 @@ def _tie_bias(flow: Flow, node: Node, keep: np.ndarray, smaller: dict[Tensor, Te
 
 def _reshape(rewriter: Rewriter, node: Node, index: int, axis: int, count: int) -> None:
     """Puts the number of channels into the shape that a node is given."""
-    shape = node.inputs[index]
+    shape, inputs = node.inputs[index], list(node.inputs)
+    pack = rewriter.producer(shape, "PACK")
+    if pack is not None:
+        sizes = list(pack.inputs)
+        sizes[axis] = constant(sizes[axis].name, np.array(count, sizes[axis].dtype))
+        inputs[index] = rewriter.add("PACK", sizes, pack.attributes, before=node, name=pack.name)
+        rewriter.rewrite(node, inputs=inputs)
+        return
     target = np.array(shape.value).reshape(-1).tolist()
     if node.op == "RESHAPE":  # its -1 may stand for the channels
         target = [-1 if size is None else size for size in node.outputs[0].shape]
     target[axis] = count
-    inputs = list(node.inputs)
     inputs[index] = constant(shape.name, np.array(target, shape.dtype))
     rewriter.rewrite(node, inputs=inputs)
 

@@ -22,7 +22,7 @@ from schema.graph import Graph, Node, Tensor
 def run(graph: Graph) -> list[str]:
     if not any(_has_dead_slices(node) for node in graph.nodes if node.op in LINEAR):
         return []
-    flow = Flow()
+    flow = Flow(graph)
     for tensor in graph.inputs:
         _fixed(flow, tensor)
     for node in graph.nodes:

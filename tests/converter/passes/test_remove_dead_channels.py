@@ -35,6 +35,17 @@ BETWEEN = {
     "factor and addend": lambda b, x: b("ADD", b("MUL", x, b.normal(6)), b.normal(1, 1, 1, 6)),
     "number": lambda b, x: b("MAXIMUM", b("SUB", b.constant(1.0), x), b.constant(0.1)),
     "slopes": lambda b, x: b("PRELU", x, b.normal(6)),
+    "cropping": lambda b, x: b(
+        "STRIDED_SLICE",
+        x,
+        b.integers(0, 1, 1, 0),
+        b.integers(0, 5, 5, 6),
+        b.integers(1, 1, 1, 1),
+        begin_mask=9,
+        end_mask=1,
+    ),
+    "repetition": lambda b, x: b("TILE", x, b.integers(1, 2, 1, 1)),
+    "other samples": lambda b, x: b("RESHAPE", x, b.integers(-1, 3, 6, 6)),
     "maximum": lambda b, x: b("MAX_POOL_2D", x, filter_h=2, filter_w=2, stride_h=2, stride_w=2, padding="SAME"),
     "average": lambda b, x: b("AVERAGE_POOL_2D", x, filter_h=3, filter_w=3, padding="SAME"),
     "resizing": lambda b, x: b("RESIZE_NEAREST_NEIGHBOR", x, b.integers(12, 12)),
@@ -102,6 +113,29 @@ def test_dense_layers_before_images():
     assert weights_of(graph, "second") == (3, 3, 3, 4)
 
 
+def test_slopes_of_each_place():
+    b = Building()
+    x = conv(b, b.x(None, 8, 8, 3), 6, dead=DEAD, bias=False, layer="first")
+    x = b("PRELU", x, b.normal(6, 6, 6))
+    graph = b.end(conv(b, x, 2, layer="second", padding="SAME"))
+    assert rewritten(graph, remove_dead_channels.run) == GONE
+
+
+def test_reversed_channels_stay():
+    b = Building()
+    x = conv(b, b.x(None, 8, 8, 3), 6, dead=DEAD, layer="first")
+    x = b(
+        "STRIDED_SLICE",
+        x,
+        *(b.integers(0, 0, 0, v) for v in (-1, -7)),
+        b.integers(1, 1, 1, -1),
+        begin_mask=7,
+        end_mask=7,
+    )
+    graph = b.end(conv(b, x, 2, layer="second"))
+    assert rewritten(graph, remove_dead_channels.run) == []
+
+
 def test_additions_lose_what_is_dead_on_both_sides():
     b = Building()
     x = conv(b, b.x(None, 8, 8, 3), 6, dead=(0, 1, 2), layer="a", padding="SAME")
@@ -151,6 +185,32 @@ def test_other_linear_ops(op):
     assert remove_dead_channels.run(graph) == GONE
     annotate(graph)
     compare(evaluate.run(graph, cases), before, 2e-6)
+
+
+def test_transposed_convolutions_of_any_batch():
+    """As Keras says their size: the batch of the input, and numbers. Two of them share it."""
+    b = Building()
+    first = conv(b, b.x(None, 8, 8, 3), 6, dead=DEAD, bias=False, layer="first", activation="RELU")
+    shape = b("PACK", b.batch_of(b.graph.inputs[0]), b.index(13), b.index(13), b.index(6), axis=0)
+    window = {"stride_h": 2, "stride_w": 2, "padding": "VALID"}
+    weights = b.rng.normal(size=(6, 3, 3, 6)).astype(np.float32)
+    weights[list(DEAD)] = 0
+    up = b("TRANSPOSE_CONV", shape, b.constant(weights), first, layer="up", **window)
+    other = b("TRANSPOSE_CONV", shape, b.normal(6, 3, 3, 6), first, layer="other", **window)
+    graph = b.end(conv(b, up, 2, layer="second"), conv(b, other, 2, layer="third"))
+    assert rewritten(graph, remove_dead_channels.run) == [*GONE, "up: 2 of 6 channels removed"]
+    assert weights_of(graph, "up") == (4, 3, 3, 4)
+    assert weights_of(graph, "other") == (6, 3, 3, 4)
+    assert weights_of(graph, "second") == (2, 3, 3, 4)
+    assert remove_dead_channels.run(graph) == []
+
+
+def test_transposed_convolutions_whose_channels_nobody_knows():
+    b = Building()
+    x = conv(b, b.x(None, 8, 8, 3), 6, dead=DEAD, layer="first")
+    up = b("TRANSPOSE_CONV", b.x(4, dtype=np.int32), b.normal(5, 3, 3, 6), x, layer="up", padding="SAME")
+    graph = b.end(up)
+    assert remove_dead_channels.run(graph) == []
 
 
 def test_stored_codebooks_and_factors_stay():
