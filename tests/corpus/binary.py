@@ -14,7 +14,7 @@ import flatbuffers
 from schema import container, reseal
 from schema.generated import xnn_generated as fb
 from schema.generated.layout import TABLES
-from tests.corpus import tables
+from tests.corpus import objects
 
 UINT32, INT32, UINT16 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 STEP = 16  # a truncated file for each so many bytes
@@ -64,10 +64,10 @@ def shared(element: str, count: int) -> bytes:
     """A graph whose vector names one table `count` times."""
     builder = flatbuffers.Builder()
     if element == "tensors":
-        one = tables.tensor(shape=[2] * 8, channelScales=[1.0, 2.0], dtype=tables.INT8).Pack(builder)
+        one = objects.tensor(shape=[2] * 8, channelScales=[1.0, 2.0], dtype=objects.INT8).Pack(builder)
         fb.GraphStartTensorsVector(builder, count)
     else:
-        one = tables.node(tables.RELU, name="relu" * 10).Pack(builder)
+        one = objects.node(objects.RELU, name="relu" * 10).Pack(builder)
         fb.GraphStartNodesVector(builder, count)
     for _ in range(count):
         builder.PrependUOffsetTRelative(one)
@@ -87,17 +87,17 @@ def shared(element: str, count: int) -> bytes:
 def unfolding_constants(count: int = 400) -> bytes:
     """One stream of 256 KB named by many constants, each of which would take 16 MB when decoded."""
     bits = 1 << 21
-    tensors = [tables.tensor(shape=[2]), tables.tensor()]
+    tensors = [objects.tensor(shape=[2]), objects.tensor()]
     for i in range(count):
-        sparse = tables.constant(
+        sparse = objects.constant(
             dtype=fb.DType.FLOAT64,
-            values=tables.stream(8, 0),
-            positions=tables.stream(bits // 8, 8, 1),
+            values=objects.stream(8, 0),
+            positions=objects.stream(bits // 8, 8, 1),
             nonzeros=1,
-            channelScale=tables.stream(4, 4 * i),
+            channelScale=objects.stream(4, 4 * i),
         )
-        tensors.append(tables.tensor(shape=[1, bits], dtype=fb.DType.FLOAT64, constant=sparse))
-    return tables.sealed(tables.relu_graph(tensors=tensors), weights=bytes(8) + b"\1" + bytes(bits // 8 - 1))
+        tensors.append(objects.tensor(shape=[1, bits], dtype=fb.DType.FLOAT64, constant=sparse))
+    return objects.sealed(objects.relu_graph(tensors=tensors), weights=bytes(8) + b"\1" + bytes(bits // 8 - 1))
 
 
 def columns(data: bytes) -> bytes:
@@ -111,12 +111,12 @@ GRAPHS, TENSORS = b"\x08", b"\x02"  # columns of the fields graphs of Model, ten
 
 
 def cases() -> dict[str, tuple[bytes, str]]:
-    sound = tables.stored([6])
+    sound = objects.stored([6])
     size = len(container.unpack(sound)[container.METADATA])
     inputs, nodes = ("graphs", 0, "inputs"), ("graphs", 0, "nodes")
     name = ("graphs", 0, "input_names", 0)
     root = UINT32.unpack_from(sound, 0)[0]
-    conv = tables.conv([3, 1, 1, 2])
+    conv = objects.conv([3, 1, 1, 2])
     attributes = (*nodes, 0, "attributes")
     result = {
         f"truncated-{end:05d}": (sound[:end], "too few|identifier|footer|too short|checksum|outside")

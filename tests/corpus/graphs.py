@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schema.generated import xnn_generated as fb
-from tests.corpus.tables import BOOL, constant, node, one_node, relu_graph, sealed, stream, tensor
+from tests.corpus.objects import BOOL, constant, node, one_node, relu_graph, sealed, stream, tensor
 
 
 def branch(**changes: Any) -> fb.GraphT:

@@ -14,7 +14,7 @@ import schema.ops
 from schema.errors import FormatError
 from schema.flatbuffer import MAX_DEPTH, Field, Layout, Reader
 from schema.generated import xnn_generated as fb
-from tests.corpus import make, models, mutations, tables
+from tests.corpus import make, models, mutations, objects
 from tests.corpus.watching import visited
 
 
@@ -47,8 +47,8 @@ def test_the_corpus_is_the_same_each_time():
 
 
 def test_what_the_cases_start_from_is_sound():
-    coded = [tables.rans(b"\0" + table + tables.RUN, 16) for table in (tables.ONE, tables.TWO)]
-    for data in (tables.sealed(tables.relu_graph()), tables.stored([6]), tables.conv([3, 1, 1, 2]), *coded):
+    coded = [objects.rans(b"\0" + table + objects.RUN, 16) for table in (objects.ONE, objects.TWO)]
+    for data in (objects.sealed(objects.relu_graph()), objects.stored([6]), objects.conv([3, 1, 1, 2]), *coded):
         assert len(schema.read(data).graph.nodes) == 1
     needed = {fb.Model.GetRootAs(bytearray(file), 0).MinimumReader() for file in models.files().values()}
     assert needed == {1, 2, 3}  # some hold entropy-coded streams, some floats as multiples of a step
@@ -74,11 +74,11 @@ def test_tables_too_deep():
 
 
 def test_what_shared_streams_decode_to_is_one_object():
-    both = [tables.tensor(shape=[6], constant=tables.constant()) for _ in range(2)]
-    concatenation = tables.node(
-        tables.CONCATENATION, [2, 3, 0], attributes=tables.fb.AxisAttributesT(), name="concatenation"
+    both = [objects.tensor(shape=[6], constant=objects.constant()) for _ in range(2)]
+    concatenation = objects.node(
+        objects.CONCATENATION, [2, 3, 0], attributes=objects.fb.AxisAttributesT(), name="concatenation"
     )
-    graph = tables.relu_graph(tensors=[tables.tensor(shape=[6]), tables.tensor(), *both], nodes=[concatenation])
-    first, second, _ = schema.read(tables.sealed(graph)).graph.nodes[0].inputs
+    graph = objects.relu_graph(tensors=[objects.tensor(shape=[6]), objects.tensor(), *both], nodes=[concatenation])
+    first, second, _ = schema.read(objects.sealed(graph)).graph.nodes[0].inputs
     assert first is not second
     assert first.constant is second.constant

@@ -1,11 +1,15 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from converter.linear import LINEAR
 from converter.passes import manager, remove_dead_channels
 from schema import evaluate
 from schema.graph import Constant, Tensor
 from schema.inference import annotate
 from tests.converter.passes.building import Building, compare, draw, names, rewritten
+from tests.converter.passes.random_graphs import random_graph
 
 
 def conv(b, x, out, kernel=3, dead=(), bias=True, layer="conv", unread=(), **attributes):
@@ -264,3 +268,29 @@ def test_it_runs_before_quantization_and_is_reported():
     assert explanation.of("remove_dead_channels") == GONE
     assert "2 of 6 channels removed" in str(explanation)
     assert names(graph) == ["CONV_2D", "CONV_2D"]
+
+
+@given(seed=st.integers(0, 1 << 30), steps=st.integers(4, 12))
+def test_random_graphs_compute_the_same(seed, steps):
+    """Where two fifths of all rows and columns are zero."""
+    graph = random_graph(seed, steps)
+    rng = np.random.default_rng(seed)
+    for node in graph.nodes:
+        if node.op in LINEAR:
+            operands = LINEAR[node.op]
+            weights = node.inputs[operands.weights]
+            values = np.array(weights.value)
+            for axis in (operands.out_axis, operands.in_axis):
+                if axis is not None:
+                    np.moveaxis(values, axis, 0)[rng.random(values.shape[axis]) < 0.4] = 0
+            weights.set_constant(Constant(values))
+    annotate(graph)
+    cases = [draw(graph, rng, batch) for batch in (1, 3)]
+    with np.errstate(all="ignore"):
+        before = [evaluate.run(graph, arrays) for arrays in cases]
+        if any(not np.abs(array).max(initial=0) < 1e4 for arrays in before for array in arrays):
+            return  # numbers that outgrow float32 say nothing of the rewrites
+        remove_dead_channels.run(graph)
+        annotate(graph)
+        for arrays, expected in zip(cases, before, strict=True):
+            compare(evaluate.run(graph, arrays), expected, 2e-5)
