@@ -30,14 +30,17 @@ Progress = Callable[[str], None]
 
 
 def _print_progress(line: str) -> None:
-    print(f"xnn: {line}", file=sys.stderr, flush=True)
+    from absl import logging  # not at the top: only what compiles waits for it
+
+    if logging.get_verbosity() >= logging.WARNING:
+        print(f"xnn: {line}", file=sys.stderr, flush=True)
 
 
 class KernelLibrary:
     """Kernels of this process, loaded by family on demand and kept for its lifetime. Thread-safe.
 
     `progress` is called with a line of text when a family has to be compiled, which takes seconds; by default the line
-    goes to stderr.
+    goes to stderr, unless absl's verbosity is below WARNING.
     """
 
     def __init__(

@@ -11,7 +11,6 @@ used longest ago are removed.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import struct
 import tempfile
@@ -30,8 +29,6 @@ LARGEST = 64 << 20
 """Bytes that the files may take: those of some tens of versions."""
 _RENEWED = 24 * 3600  # seconds after which a file that is used is marked as used again
 _ABANDONED = 3600  # seconds after which nobody is still writing a file
-
-_log = logging.getLogger("xnn.runtime")
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,9 @@ class ObjectCache:
             return None
         item = unpack_object(data)
         if item is None:
-            _log.info("%s is damaged: compiling its kernels again", self._path(key))
+            from absl import logging  # here, where it is seldom needed: it takes as long as loading a small model
+
+            logging.info("%s is damaged: compiling its kernels again", self._path(key))
         else:
             self._mark_used(key)
         return item
@@ -123,7 +122,9 @@ class ObjectCache:
             self._make_room()
         except OSError as error:
             self._writable = False
-            _log.warning(
+            from absl import logging
+
+            logging.warning(
                 "compiled kernels cannot be kept in %s (%s), so every process compiles its own; "
                 "set XNN_CACHE to a writable folder",
                 self.folder,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import absl.logging
 import numpy as np
 import pytest
 
@@ -80,6 +81,17 @@ def test_cold_then_warm_process_and_two_racing_ones(tmp_path):
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".xnnobj"]
 
 
+@pytest.mark.parametrize(("verbosity", "lines"), [("INFO", 2), ("WARNING", 2), ("ERROR", 0)])
+def test_absl_says_how_much_is_printed(tmp_path, capsys, verbosity, lines):
+    before = absl.logging.get_verbosity()
+    absl.logging.set_verbosity(getattr(absl.logging, verbosity))
+    try:
+        scale_on(KernelLibrary(cache=ObjectCache(tmp_path)))
+    finally:
+        absl.logging.set_verbosity(before)
+    assert capsys.readouterr().err.count("xnn: compil") == lines
+
+
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "foreign"])
 def test_a_damaged_file_is_compiled_again(tmp_path, damage):
     messages = []
@@ -105,7 +117,7 @@ def test_a_damaged_file_is_compiled_again(tmp_path, damage):
 def test_a_folder_that_cannot_be_written_costs_one_warning(tmp_path, caplog):
     (tmp_path / "file").write_text("in the way")
     cache = ObjectCache(tmp_path / "file" / "kernels")
-    with caplog.at_level(logging.WARNING, "xnn.runtime"):
+    with caplog.at_level(logging.WARNING, "absl"):
         scale_on(KernelLibrary(cache=cache, progress=lambda line: None))
         cache.store("another", KernelObject(("a",), b""))
     assert len(caplog.records) == 1
