@@ -19,8 +19,12 @@ def follow(flow: Flow, node: Node) -> bool:
     if channels is None or not foldable(node) or not is_float(y) or weights is None or weights.value is None:
         return False
     rank = len(x.shape)
-    if channels.axis != rank - 1 or (node.op == "FULLY_CONNECTED" and not _keeps_axes(node, x)):
+    if node.op == "FULLY_CONNECTED" and not _keeps_axes(node, x):
         return False
+    if channels.axis != rank - 1:
+        if x.shape[-1] is None:
+            return False
+        channels = _along_the_last_axis(flow, x, channels)
     if node.op == "DEPTHWISE_CONV_2D":
         ids, values = _depthwise(flow, node, channels, weights)
     elif len(channels.ids) != weights.shape[operands.in_axis]:
@@ -36,6 +40,14 @@ def follow(flow: Flow, node: Node) -> bool:
     low, high = activation_range(node.attributes)
     flow.set(y, len(y.shape) - 1, ids, np.clip(values, low, high))
     return True
+
+
+def _along_the_last_axis(flow: Flow, x: Tensor, followed: Channels) -> Channels:
+    """Where another axis is followed, as behind a transposition: it stays, and so does what the layer sums over."""
+    flow.need(followed.ids)
+    ids = flow.new(x.shape[-1])
+    flow.need(ids)
+    return Channels(len(x.shape) - 1, ids, np.full(len(ids), np.nan))
 
 
 def _says_channels(flow: Flow, shape: Tensor) -> bool:

@@ -125,6 +125,21 @@ def test_slopes_of_each_place():
     assert rewritten(graph, remove_dead_channels.run) == GONE
 
 
+def test_layers_over_another_axis_than_the_one_that_is_followed():
+    """As in MLP-Mixer: dense layers over positions, the channels being elsewhere."""
+    b = Building()
+    x = b("FULLY_CONNECTED", b.x(None, 9, 4), b.normal(6, 4), layer="channels", keep_num_dims=True)
+    x = b("TRANSPOSE", x, b.integers(0, 2, 1))
+    weights = b.rng.normal(size=(7, 9)).astype(np.float32)
+    weights[list(DEAD)] = 0
+    x = b("FULLY_CONNECTED", x, b.constant(weights), b.normal(7), layer="first", activation="RELU", keep_num_dims=True)
+    x = b("FULLY_CONNECTED", x, b.normal(9, 7), layer="second", keep_num_dims=True)
+    graph = b.end(b("TRANSPOSE", x, b.integers(0, 2, 1)))
+    assert rewritten(graph, remove_dead_channels.run) == ["first: 2 of 7 channels removed"]
+    assert weights_of(graph, "channels") == (6, 4)
+    assert weights_of(graph, "second") == (9, 5)
+
+
 def test_reversed_channels_stay():
     b = Building()
     x = conv(b, b.x(None, 8, 8, 3), 6, dead=DEAD, layer="first")
