@@ -35,6 +35,15 @@ BRANCHES = {
     "dot": lambda L, x: L.Dot(axes=(2, 1))([L.Reshape((36, 4))(x), L.Reshape((4, 36))(x)]),
 }
 
+SEQUENCES = {
+    "attention": lambda L, x: L.MultiHeadAttention(2, 4)(x, x),
+    "causal": lambda L, x: L.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True),
+    "LSTM": lambda L, x: L.LSTM(5, return_sequences=True)(x),
+    "GRU": lambda L, x: L.GRU(5, return_sequences=True)(x),
+    "GRU that resets before": lambda L, x: L.GRU(5, reset_after=False, return_sequences=True)(x),
+    "both directions": lambda L, x: L.Bidirectional(L.SimpleRNN(5, return_sequences=True))(x),
+}
+
 
 def nonzero(model, rng):
     """Biases, offsets and slopes that do something."""
@@ -65,6 +74,37 @@ def test_each_kind_of_layer_within_a_step_in_training_and_outside(keras, rng):
         for name, steps in zip(BRANCHES, steps_apart(values, result, x), strict=True):
             assert steps.max() < 1.01, (name, steps.max())
             assert (steps < 0.5).mean() >= least, (name, (steps < 0.5).mean())
+
+
+def test_attention_and_recurrent_layers_within_a_step_in_training_and_outside(keras, rng):
+    kinds = dict(SEQUENCES)
+    if keras.__name__ == "keras":
+        kinds["gate"] = lambda L, x: L.MultiHeadAttention(2, 4, use_gate=True)(x, x)
+    inputs = keras.layers.Input((6, 8))
+    outputs = [keras.layers.Dense(3)(layer(keras.layers, inputs)) for layer in kinds.values()]
+    model = nonzero(keras.Model(inputs, outputs), rng)
+    x = (rng.normal(size=(64, 6, 8)) * rng.uniform(0.3, 2, (64, 1, 1))).astype(np.float32)
+    qat = xnn_tf.quantize_aware(model, {"activations": 16, "momentum": 0.0}, calibration=x)
+    for _ in range(4):  # ranges of later steps of the loop depend on those before
+        training = qat(x, training=True)
+    result = converter.convert(qat)
+    for values in (training, qat.predict(x, verbose=0)):
+        for name, steps in zip(kinds, steps_apart(values, result, x), strict=True):
+            assert steps.max() < 1.01, (name, steps.max())
+            assert (steps < 0.5).mean() >= 0.99, (name, (steps < 0.5).mean())
+
+
+@pytest.mark.parametrize("ranges", ["moving", "learned"])
+def test_training_sequences_with_int16_learns(keras, rng, ranges):
+    L = keras.layers
+    inputs = L.Input((6, 4))
+    model = keras.Model(inputs, L.Dense(2)(L.LSTM(6)(L.MultiHeadAttention(2, 3)(inputs, inputs))))
+    qat = xnn_tf.quantize_aware(model, {"activations": 16, "ranges": ranges})
+    x = rng.normal(size=(64, 6, 4)).astype(np.float32)
+    qat.compile(keras.optimizers.Adam(0.02), "mse")
+    history = qat.fit(x, x.mean(1)[:, :2], batch_size=32, epochs=12, verbose=0).history["loss"]
+    assert history[-1] < 0.7 * history[0], history
+    assert steps_apart([qat.predict(x, verbose=0)], converter.convert(qat), x)[0].max() < 1.01
 
 
 def test_a_deep_net_within_a_step(keras, rng):

@@ -6,12 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from xnn_tf.quantization.fake_quantize import fake_quantize
-from xnn_tf.quantization.ranges import FixedRange
+from xnn_tf.quantization.integers import Exact, whole, wide
+from xnn_tf.quantization.ranges import FixedRange, rounded, scale_of
 from xnn_tf.quantization.strategies.functions import range_of_function
+from xnn_tf.quantization.strategies.merging import product_of
 from xnn_tf.quantization.strategies.products import joined, projected
 from xnn_tf.quantization.strategies.weights_only import accepts
 from xnn_tf.quantization.strategy import Strategy, register_strategy
+from xnn_tf.quantization.tables import function_of
 
 RANGES = ("query", "key", "value", "scores", "context", "output")
 
@@ -46,26 +48,44 @@ class AttentionStrategy(Strategy):
         of_query, of_value, of_key = (*sources, sources[1])[:3]
         mask = _mask(layer, query, value, key, arguments)
 
-        def rounded(name: str, x: Any) -> Any:
-            return ranges[name](x, training)
+        def project(name: str, dense: Any, x: Any, source: Any) -> Any:
+            y, exact = projected(wrapper, dense, x, (source, ranges[name]), training)
+            return ranges[name](y, training, exact)
 
-        q = rounded("query", projected(wrapper, layer._query_dense, query, of_query, training))
-        k = rounded("key", projected(wrapper, layer._key_dense, key, of_key, training))
-        v = rounded("value", projected(wrapper, layer._value_dense, value, of_value, training))
-        scores = joined(layer._dot_product_equation, k, q, (ranges["key"], ranges["query"]), training)
-        scores = rounded("scores", scores) * (1.0 / float(layer._key_dim) ** 0.5)
-        known = ranges["probabilities"]
-        probabilities = _rounded(layer._masked_softmax(scores, mask), known)
+        def join(name: str, equation: str, a: Any, b: Any, of: tuple[Any, Any]) -> Any:
+            y, exact = joined(equation, a, b, (*of, ranges[name]), training)
+            return ranges[name](y, training, exact)
+
+        q = project("query", layer._query_dense, query, of_query)
+        k = project("key", layer._key_dense, key, of_key)
+        v = project("value", layer._value_dense, value, of_value)
+        scores = join("scores", layer._dot_product_equation, k, q, (ranges["key"], ranges["query"]))
+        known, factor, softmax = ranges["probabilities"], 1.0 / float(layer._key_dim) ** 0.5, None
+        if mask is None and self.settings.activations == 16:
+            scale, _ = scale_of(ranges["scores"])
+            softmax = function_of("softmax", None, whole(scores, scale), wide(scale) * wide(tf.constant(factor)))
+        probabilities = _rounded(layer._masked_softmax(scores * factor, mask), known, softmax)
         dropped = layer._dropout_layer(probabilities, training=training)
-        context = joined(layer._combine_equation, dropped, v, (known, ranges["value"]), training)
-        context, of_context = rounded("context", context), ranges["context"]
+        context = join("context", layer._combine_equation, dropped, v, (known, ranges["value"]))
+        of_context = ranges["context"]
         if getattr(layer, "_use_gate", False):
-            gate = rounded("before_gate", projected(wrapper, layer._gate_dense, query, of_query, training))
-            gate = _rounded(layer._gate_dense.activation(gate), ranges["gate"])
-            context, of_context = rounded("gated", context * gate), ranges["gated"]
-        y = projected(wrapper, layer._output_dense, context, of_context, training)
+            context, of_context = self._gated(wrapper, query, of_query, context, training), ranges["gated"]
         self._gives_scores = bool(arguments.get("return_attention_scores"))
-        return (y, probabilities) if self._gives_scores else self.output(y, training)
+        y, exact = projected(wrapper, layer._output_dense, context, (of_context, ranges["output"]), training)
+        return (y, probabilities) if self._gives_scores else self.output(y, training, exact)
+
+    def _gated(self, wrapper: Any, query: Any, of_query: Any, context: Any, training: bool) -> Any:
+        layer, ranges = wrapper.layer, self.ranges
+        before, known = ranges["before_gate"], ranges["gate"]
+        y, exact = projected(wrapper, layer._gate_dense, query, (of_query, before), training)
+        y, sigmoid, product = before(y, training, exact), None, None
+        if self.settings.activations == 16:
+            scale, _ = scale_of(before)
+            sigmoid = function_of("sigmoid", None, whole(y, scale), scale)
+        gate = _rounded(layer._gate_dense.activation(y), known, sigmoid)
+        if self.settings.activations == 16:
+            product = product_of([context, gate], [ranges["context"], known])
+        return ranges["gated"](context * gate, training, product)
 
     def output_range(self, sources: list[Any]) -> Any:
         """None where there are two results, which cannot have one range: what follows rounds the first."""
@@ -78,10 +98,9 @@ def _fixed(function: str, bits: int) -> FixedRange:
     return found
 
 
-def _rounded(x: Any, known: FixedRange) -> Any:
+def _rounded(x: Any, known: FixedRange, exact: Exact | None) -> Any:
     """x in the range's steps, while training too."""
-    low, high = known.ends()
-    return fake_quantize(x, low, high, known.bits)
+    return rounded(x, *known.ends(), known.bits, True, exact)
 
 
 def _build_projections(layer: Any, query: Any, value: Any, key: Any = None) -> None:

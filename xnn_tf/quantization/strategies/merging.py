@@ -59,9 +59,8 @@ def _exact(kind: str, layer: Any, inputs: Sequence[Any], sources: Sequence[Any],
         both, fine = a + b if kind == "Add" else a - b, twice / 2.0**15
         return lambda scale: activation(real(rescaled(both, fine / wide(scale)), scale))
     if kind == "Multiply":
-        # FP32_ROUND_EVEN of schema.fixedpoint.requantize: the product of integers, and the ratio, in float32.
-        product = tf.cast(steps[0] * steps[1], tf.float32)
-        return lambda scale: activation(real(tf.round(product * (scales[0] * scales[1] / scale)), scale))
+        product = product_of(inputs, sources)
+        return lambda scale: activation(product(scale))
     if kind in MOVING:
         return lambda scale: layer.call(
             [real(rescaled(x, wide(s) / wide(scale)), scale) for x, s in zip(steps, scales, strict=True)]
@@ -70,3 +69,14 @@ def _exact(kind: str, layer: Any, inputs: Sequence[Any], sources: Sequence[Any],
         unit = scales[0] * scales[1]
         return lambda scale: real(by_short_multiplier(whole(layer.call(inputs), unit), wide(unit) / wide(scale)), scale)
     return None
+
+
+def product_of(factors: Sequence[Any], sources: Sequence[Any]) -> Exact:
+    """The product of two tensors of int16 numbers: FP32_ROUND_EVEN of schema.fixedpoint.requantize, with the product of
+    integers, and the ratio, in float32. sources: their ranges.
+    """
+    (a, of_a), (b, of_b) = (
+        (whole(x, scale_of(source)[0]), scale_of(source)[0]) for x, source in zip(factors, sources, strict=True)
+    )
+    product = tf.cast(a * b, tf.float32)
+    return lambda scale: real(tf.round(product * (of_a * of_b / scale)), scale)

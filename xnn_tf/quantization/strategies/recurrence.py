@@ -12,10 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from xnn_tf.keras_compat import require_tensorflow_keras
-from xnn_tf.quantization.fake_quantize import fake_quantize
-from xnn_tf.quantization.integers import accumulated
+from xnn_tf.quantization.integers import Exact
 from xnn_tf.quantization.observing import is_observing
-from xnn_tf.quantization.ranges import LEARNED_RATE, scale_of
+from xnn_tf.quantization.ranges import LEARNED_RATE, rounded
+from xnn_tf.quantization.strategies.products import Result, times_matrix
 from xnn_tf.quantization.strategy import Strategy
 
 KINDS = ("LSTM", "GRU", "SimpleRNN")
@@ -92,20 +92,20 @@ class _Pass:
         """
         dropped = self._mask(tf.ones_like(x[:, :1]), self._cell.dropout)
         x = x if dropped is None else x * dropped
-        step = None if source is None else scale_of(source)[0] * self._kernel_steps
-        y = accumulated(tf.matmul(x, self._kernel), None, step, self._training)
-        y = self._range("input_product")(y, self._training)
+        target, training = self._range("input_product"), self._training
+        y, exact = times_matrix(x, self._kernel, self._kernel_steps, None, (source, target), training)
+        y = target(y, training, exact)
         return y if self._bias is None else y + self._bias
 
     def see(self, every: Any, projected: Any, state: Any) -> None:
         """Let the ranges follow what the steps had. every: their results, in the order of the steps."""
         before = tf.concat([state[:, tf.newaxis], every[:, :-1]], 1)
-        product = self._follow("state_product", self._product("state", self._follow("state", before)))
+        product = self._follow("state_product", *self._product("state", self._follow("state", before)))
         if self._reset_from is not None:
             z = tf.reverse(projected, [1]) if self._layer.go_backwards else projected
             _, r, _ = tf.split(z, 3, -1)
             reset = self._cell.recurrent_activation(r + tf.split(product, 2, -1)[1]) * before
-            self._follow("reset_product", self._product("reset", self._follow("reset", reset)))
+            self._follow("reset_product", *self._product("reset", self._follow("reset", reset)))
 
     # ---- cells ----
 
@@ -139,25 +139,25 @@ class _Pass:
 
     def _of_state(self, h: Any) -> Any:
         h = h if self._dropped is None else h * self._dropped
-        return self._rounded("state_product", self._product("state", self._rounded("state", h)))
+        return self._rounded("state_product", *self._product("state", self._rounded("state", h)))
 
     def _of_reset(self, h: Any) -> Any:
-        return self._rounded("reset_product", self._product("reset", self._rounded("reset", h)))
+        return self._rounded("reset_product", *self._product("reset", self._rounded("reset", h)))
 
-    def _product(self, name: str, x: Any) -> Any:
+    def _product(self, name: str, x: Any) -> Result:
         """x, which is rounded to the range of that name, times its columns of the recurrent kernel."""
         columns = slice(None)
         if self._reset_from is not None:
             columns = slice(self._reset_from, None) if name == "reset" else slice(None, self._reset_from)
-        step = scale_of(self._range(name))[0] * self._recurrent_steps[columns]
-        y = tf.tensordot(x, self._recurrent[:, columns], 1) if len(x.shape) > 2 else x @ self._recurrent[:, columns]
-        return accumulated(y, self._recurrent_bias, step, self._training)
+        ranges = self._range(name), self._range(f"{name}_product")
+        steps, bias = self._recurrent_steps[columns], self._recurrent_bias
+        return times_matrix(x, self._recurrent[:, columns], steps, bias, ranges, self._training)
 
-    def _rounded(self, name: str, x: Any) -> Any:
+    def _rounded(self, name: str, x: Any, exact: Exact | None = None) -> Any:
         """x rounded in a step of the loop, where ranges cannot follow it. Not at all while the range is unknown."""
         own = self._range(name)
         if not self._training:
-            return own(x, False)
+            return own(x, False, exact)
         low, high = own.ends()
         if self._learned:
             low, high = (LEARNED_RATE * end + tf.stop_gradient((1 - LEARNED_RATE) * end) for end in (low, high))
@@ -165,10 +165,10 @@ class _Pass:
             low, high = tf.stop_gradient(low), tf.stop_gradient(high)
         unknown = tf.math.is_nan(low)
         low, high = tf.where(unknown, -1.0, low), tf.where(unknown, 1.0, high)
-        return tf.where(unknown, x, fake_quantize(x, low, high, own.bits))
+        return tf.where(unknown, x, rounded(x, low, high, own.bits, True, exact))
 
-    def _follow(self, name: str, x: Any) -> Any:
-        return self._range(name)(tf.stop_gradient(x), self._training)
+    def _follow(self, name: str, x: Any, exact: Exact | None = None) -> Any:
+        return self._range(name)(tf.stop_gradient(x), self._training, exact)
 
     def _mask(self, ones: Any, rate: float) -> Any:
         """One for all steps and gates; None where nothing is dropped."""
