@@ -64,3 +64,15 @@ def test_calibration_is_near_the_float_model(keras, rng):
     expected = model.predict(x, verbose=0)
     error = xnn_tf.quantize_aware(model, calibration=x).predict(x, verbose=0) - expected
     assert 10 * np.log10((expected**2).sum() / (error**2).sum()) > 25
+
+
+@pytest.mark.parametrize("case", ["LSTM", "both directions"])
+def test_an_exported_folder_computes_what_the_model_does(keras, rng, case, tmp_path):
+    model, x = model_with(keras, case), data(rng)
+    qat = xnn_tf.quantize_aware(model, calibration=x)
+    qat.export(str(tmp_path / "folder"))
+    result = converter.convert(tmp_path / "folder")
+    linear = {row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"}
+    assert linear == {"int8"}
+    found = runtime.load(result.bytes)(x)
+    np.testing.assert_array_equal(found, xnn_tf.integer_forward(qat)(x))
