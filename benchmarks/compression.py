@@ -83,7 +83,7 @@ def run(net: Net, recipe: str, size: int, seed: int, epochs: int) -> Run:
 
     tf_keras.utils.set_random_seed(seed)
     train, validation, test = load_data(net)
-    base = load_base(net, tf_keras)
+    base = load_base(net, tf_keras, recipe)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         result = xnn_tf.compress(
