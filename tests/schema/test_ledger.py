@@ -9,32 +9,14 @@ import schema
 from schema import Constant, Graph, Model, Node, Tensor, container
 from schema.coding.constant import encode
 from schema.ledger import by_layer, by_node, ledger
-from schema.ops import attributes as a
-
-CHANNELS, DEPTH = 96, 72
-
-
-def rounded(values, step):
-    return (np.clip(np.rint(values / step), -127, 127) * step).astype(np.float32)
+from tests.support.folded import CHANNELS, dense_model, folded_layer
 
 
 @pytest.fixture
 def model(rng):
     """Two layers: `first` with biases as folded BatchNorm makes them, `second` with the same kernel and others."""
-    density = rng.uniform(0.05, 0.6, (CHANNELS, 1))
-    values = np.where(rng.random((CHANNELS, DEPTH)) < density, rng.integers(-2, 3, (CHANNELS, DEPTH)), 0)
-    scale = rounded(rng.uniform(0.9, 1.1, CHANNELS) / np.sqrt((values**2).sum(1) + 1), 2**-9)
-    likely = rounded(-0.7 * scale * values.sum(1) + rng.normal(size=CHANNELS) / 20, 2**-5)
-    kernel = Constant(values.astype(np.int8), scale, 0)
-    x, nodes, outputs = Tensor("x", np.float32, (None, DEPTH)), [], []
-    for name, bias in (("first", likely), ("second", rng.normal(size=CHANNELS).astype(np.float32))):
-        operands = [
-            Tensor("w", np.float32, (CHANNELS, DEPTH), constant=kernel),
-            Tensor("b", np.float32, (CHANNELS,), constant=Constant(bias)),
-        ]
-        outputs.append(Tensor("y", np.float32))
-        nodes.append(Node("FULLY_CONNECTED", [x, *operands], outputs[-1:], a.FullyConnectedAttributes(), name))
-    return Model([Graph(nodes, [x], ["x"], outputs, ["a", "b"])])
+    kernel, likely = folded_layer(rng)
+    return dense_model(kernel, [likely, Constant(rng.normal(size=CHANNELS).astype(np.float32))], ["first", "second"])
 
 
 def test_biases_that_kernels_let_expect_count_as_they_are_stored(model):

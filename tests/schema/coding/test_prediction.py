@@ -8,40 +8,22 @@ import numpy as np
 import pytest
 
 import schema
-from schema import Constant, Graph, Model, Node, Tensor, container, metadata
+from schema import Constant, container, metadata
 from schema.coding import codecs, prediction
 from schema.coding.constant import decode, encode
 from schema.errors import FormatError
-from schema.ops import attributes as a
+from tests.support.folded import CHANNELS, DEPTH, dense_model, folded_layer
 
 FLOAT = np.dtype(np.float32)
-CHANNELS, DEPTH = 96, 72
-
-
-def rounded(values, step):
-    return (np.clip(np.rint(values / step), -127, 127) * step).astype(np.float32)
 
 
 @pytest.fixture
 def folded(rng):
-    """(kernel, biases) of a sparse layer with BatchNorm in it, scales and biases rounded to multiples of a step."""
-    density = rng.uniform(0.05, 0.6, (CHANNELS, 1))
-    values = np.where(rng.random((CHANNELS, DEPTH)) < density, rng.integers(-2, 3, (CHANNELS, DEPTH)), 0)
-    deviation = np.sqrt((values**2).sum(1) + 1)
-    scale = rounded(rng.uniform(0.9, 1.1, CHANNELS) / deviation, 2**-9)
-    bias = rounded(-0.7 * scale * values.sum(1) + rng.normal(size=CHANNELS) / 20, 2**-5)
-    return Constant(values.astype(np.int8), scale, 0), Constant(bias)
+    return folded_layer(rng)
 
 
 def file_of(kernel, *biases):
-    x, nodes, outputs = Tensor("x", FLOAT, (None, DEPTH)), [], []
-    for i, bias in enumerate(biases):
-        weights = Tensor("w", FLOAT, (CHANNELS, DEPTH), constant=kernel)
-        y = Tensor("y", FLOAT)
-        operands = [x, weights, Tensor("b", FLOAT, (CHANNELS,), constant=bias)]
-        nodes.append(Node("FULLY_CONNECTED", operands, [y], a.FullyConnectedAttributes(), f"dense{i}"))
-        outputs.append(y)
-    return schema.write(Model([Graph(nodes, [x], ["x"], outputs, [f"y{i}" for i in range(len(outputs))])]))
+    return schema.write(dense_model(kernel, biases, [f"dense{i}" for i in range(len(biases))]))
 
 
 def constants_of(file):
