@@ -26,7 +26,7 @@ from schema.ops import attributes as attribute_tables
 from schema.ops import calls
 from schema.quantization import Quantization
 
-READER_VERSION = 4
+READER_VERSION = 5
 MAX_DEPTH = 16  # of graphs that run each other
 SHARED_BYTES = 16 << 20  # of constants that may be decoded beyond what streams of their own could hold
 

@@ -20,6 +20,7 @@ MAP_SIZE = 4096  # streams of this many bytes are aligned for mapping
 READER_OF_CODING = {"RANS": 2, "GAPS": 4}  # the first reader version that knows a coding, where that is not 1
 READER_OF_STEPS = 3
 READER_OF_PREDICTIONS = 4
+READER_OF_MASKS = 5
 KERNEL, BIAS = 1, 2  # operands of
 BIASED = frozenset(["CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "FULLY_CONNECTED"])
 
@@ -105,8 +106,9 @@ def write(model: Model, flatbuffer: bool = False) -> bytes:
     graphs = {graph: index for index, graph in enumerate(dict.fromkeys([*model.graphs, *inner]))}
     constants = _Constants(graphs, weights)
     stored = [_graph(graph, graphs, constants) for graph in graphs]
+    masked = any(n.op == "SOFTMAX" and any(n.inputs[1:]) for graph in graphs for n in graph.nodes)
     root = fb.ModelT(
-        minimumReader=weights.minimum_reader,
+        minimumReader=max(weights.minimum_reader, READER_OF_MASKS if masked else 1),
         requantization=ENUMS["Requantization"][model.requantization],
         producer=model.producer or None,
         graphs=stored,

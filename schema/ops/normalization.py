@@ -59,14 +59,14 @@ class AlongAxis(Op):
 class ScaledDifferences:
     """beta * (x - max(x)) along the last axis in fixed point, as SOFTMAX and LOG_SOFTMAX of int8 start.
 
-    raw: x - max(x). scaled: the same times beta and the scale, in Q5. counted: which are not too small to matter.
-    smallest: the least raw difference that counts. q31, shift: the multiplier from raw to scaled.
+    raw: x - max(x). scaled: the same times beta and the scale, in Q5. counted: which are not too small to matter, and
+    let in. smallest: the least raw difference that counts. q31, shift: the multiplier from raw to scaled.
     """
 
     INPUT_BITS = 5
     SUM_BITS = 12
 
-    def __init__(self, op: str, x: np.ndarray, beta: float, given: TensorType):
+    def __init__(self, op: str, x: np.ndarray, beta: float, given: TensorType, let_in: np.ndarray | None = None):
         scale, _ = per_tensor(op, "input", given)
         fraction = 31 - self.INPUT_BITS
         multiplier = min(float(np.float32(beta)) * float(scale) * 2.0**fraction, 2.0**31 - 1)
@@ -75,6 +75,8 @@ class ScaledDifferences:
         self.smallest = -math.floor(((1 << self.INPUT_BITS) - 1) * 2.0 ** (fraction - self.shift))
         self.raw = x.astype(np.int64) - x.max(axis=-1, keepdims=True, initial=-128)
         self.counted = self.raw >= self.smallest
+        if let_in is not None:
+            self.counted &= let_in
         scaled = fixedpoint.multiply_by_quantized_multiplier(self.raw, self.q31, self.shift)
         self.scaled = np.where(self.counted, scaled, 0)
         self.exponentials = exp_on_negative_values(self.scaled, self.INPUT_BITS)
