@@ -140,7 +140,7 @@ def _transposed_after(rewriter: Rewriter, node: Node) -> bool:
 
 def _softmax(rewriter: Rewriter, node: Node) -> str | None:
     read = _before(rewriter, node.inputs[0], node)
-    if read is None or not _transposed_after(rewriter, node):
+    if read is None or not _transposed_after(rewriter, node) or len(node.inputs) > 1:  # a mask has its own order
         return None
     x, perm = read
     attributes = dataclasses.replace(node.attributes, axis=perm[node.attributes.axis % len(perm)])

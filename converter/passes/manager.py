@@ -18,8 +18,8 @@ Pass = Callable[[Graph], list[str]]
 MAIN = """
 fold_constants fold_branches fold_operands fold_shape_arithmetic remove_identity merge_common normalize_constants
 simplify_powers fold_splats normalize_reductions matmul_to_fully_connected fuse_transpose_matmul grouped_to_depthwise
-clamp leaky_relu elu hard_swish swish gelu softmax normalize_layer_norm recover_dilated_conv recover_upsampling
-clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine pool_before_pointwise
+clamp leaky_relu elu hard_swish swish gelu masked_softmax softmax normalize_layer_norm recover_dilated_conv
+recover_upsampling clean_reshapes clean_transposes fold_batch_norm fold_input_scale merge_affine pool_before_pointwise
 merge_linear merge_sum fuse_pad fuse_activation drop_unit_reductions merge_pools pool_before_activation
 merge_parallel remove_dead_channels
 """.split()

@@ -57,14 +57,14 @@ def _axis(reduction: Node) -> int | None:
 
 
 def _take_factor(rewriter: Rewriter, node: Node) -> bool:
-    (x,) = node.inputs
+    x, *mask = node.inputs
     if x is None or not is_float(x) or rewriter.only_consumer(x) is not node:
         return False
     for inner, factor in list(multiples(rewriter, x))[::-1]:
         if inner is not x and factor > 0.0 and inner.shape == x.shape:
             rewriter.rewrite(
                 node,
-                inputs=[inner],
+                inputs=[inner, *mask],
                 attributes=dataclasses.replace(node.attributes, beta=node.attributes.beta * factor),
             )
             return True

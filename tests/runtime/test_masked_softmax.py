@@ -88,7 +88,7 @@ def test_what_is_not_let_in_spoils_nothing():
 
 
 def test_one_plan_after_another(rng):
-    """Of unknown sizes, with a mask of a byte for each row: what stands for whole rows is as long as those of each plan."""
+    """Of unknown sizes, with a mask of a byte for each row: what stands for whole rows is as long as each plan's."""
     x, m = Tensor("x", np.float32, (None, None)), Tensor("mask", np.bool_, (None, 1))
     y = Tensor("y", np.float32)
     node = Node("SOFTMAX", [x, m], [y], SoftmaxAttributes())
