@@ -7,10 +7,12 @@ weights in fewer bits and compute in float32. TensorFlow is not needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from converter.quantize import loop_states
 from converter.quantize.calibration import Batches, load
 from converter.quantize.layers import layer_name, wanted
 from converter.quantize.learned import has_learned
@@ -24,18 +26,19 @@ from converter.quantize.observation import (
     to_observe,
 )
 from converter.quantize.options import REQUANTIZATION, Options
-from converter.quantize.parts import Part, loops, parts_of
+from converter.quantize.parts import Part, loops, parts_of, settle
 from converter.quantize.placement import Placement
 from converter.quantize.refine import refined
 from converter.quantize.report import Report, Row
 from converter.quantize.rewriting import Rewritten, commit, rewrite
-from converter.quantize.rules import INT8, Scales
+from converter.quantize.rules import INT8, INT16, Scales
 from converter.quantize.scales import ActivationScales, Form, representable
 from converter.quantize.storage import STORED, store, store_weights
-from converter.quantize.trained import ranges_of, store_grids
+from converter.quantize.trained import add_ranges, store_grids
 from schema import inference
 from schema.errors import CalibrationError, InputError
 from schema.graph import Graph, Node
+from schema.quantization import Quantization
 
 __all__ = ["REQUANTIZATION", "Options", "Progress", "Report", "Row", "has_learned", "load", "quantize"]
 
@@ -87,10 +90,8 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
     forms: list[Form] = []
     if learned and calibration is None:
         observed = Observed()
-        for part in parts:
-            part.placement, found = ranges_of(part.placement, part.learned, part.io_dtype)
-            observed.ranges.update(found.ranges)
-            observed.unbounded.update(found.unbounded)
+        for part in reversed(parts):
+            part.placement = add_ranges(part.placement, part.learned, part.io_dtype, observed)
     else:
         forms = [form for part in parts for form in part.to_observe()]
         linear = [node for part in parts for node in part.linear()]
@@ -98,7 +99,8 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
         seen = [*(tensor for tensor, _ in forms), *(node.inputs[0] for node in linear)]
         batches = Batches(graph, calibration, batch_size(graph, [tensor for tensor in seen if tensor in own]))
         observed = observe(graph, batches, forms, linear, options.observer, progress, loops(graph))
-        for part in parts:
+        settle(parts, observed)
+        for part in reversed(parts):
             known = {form: part.learned.of(*form) for form in to_observe(part.placement, part.io_dtype)}
             observed.ranges.update({form: representable(q, form[1]) for form, q in known.items() if q is not None})
             derive(part.placement, observed)
@@ -110,7 +112,7 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
                 f"output '{name}' cannot be {io_dtype}: {observed.unbounded[tensor]}; keep io_dtype float32"
             )
     rows: list[Row] = []
-    for part, rewritten, scales in [_rewritten(part, observed, bool(learned)) for part in parts]:
+    for part, rewritten, scales in _rewritten(parts, observed, bool(learned)):
         rows += [
             _row(part.placement, scales, rewritten, node)
             for node in part.graph.nodes
@@ -130,9 +132,21 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
     return Report(options.method, observer, observed.samples, rows, notes)
 
 
-def _rewritten(part: Part, observed: Observed, trained: bool) -> tuple[Part, Rewritten, ActivationScales]:
-    scales = ActivationScales(part.placement, observed.ranges, part.learned)
-    return part, rewrite(part.placement, scales, observed.moments, part.io_dtype, trained), scales
+def _rewritten(
+    parts: Sequence[Part], observed: Observed, trained: bool
+) -> list[tuple[Part, Rewritten, ActivationScales]]:
+    """Each part with what it becomes. What the bodies of loops take is known before the graph around them."""
+    carried: dict[Node, dict[int, Quantization]] = {}
+    found = []
+    for part in reversed(parts):
+        scales = ActivationScales(part.placement, observed.ranges, part.learned, carried, part.ties())
+        ends: dict[int, Quantization] = {}
+        if part.loop is not None:
+            ends = {slot: scales.of(part.graph.inputs[slot], INT16) for slot in loop_states.slots_of(part.loop)}
+            carried[part.loop] = ends
+        rewritten = rewrite(part.placement, scales, observed.moments, part.io_dtype, trained, ends)
+        found.append((part, rewritten, scales))
+    return found[::-1]
 
 
 def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, node: Node) -> Row:
@@ -144,6 +158,6 @@ def _row(placement: Placement, scales: ActivationScales, rewritten: Rewritten, n
         scale = linear.weights.quantization.scale
         weight_scale, clusters = (float(scale.min()), float(scale.max())), linear.distinct
     rule = placement.rules[node]
-    indices = rule.scales is Scales.INDICES
-    output = None if indices else representable(scales.of(node.outputs[0], rule.dtype), rule.dtype)
+    several = rule.scales in (Scales.INDICES, Scales.CARRIED)
+    output = None if several else representable(scales.of(node.outputs[0], rule.dtype), rule.dtype)
     return Row(layer_name(node), node.op, str(rule.dtype), weight_scale, clusters, output)

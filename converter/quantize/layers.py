@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converter.quantize.options import Options
-from converter.quantize.rules import INT8, INT16
+from converter.quantize.rules import INT8, INT16, Rule
 from schema.errors import InputError
 from schema.graph import Graph, Node, all_nodes
 
@@ -21,12 +21,15 @@ LISTED = 8  # how many names a message lists
 class Wanted:
     """What nodes were asked to be. dtype: of activations. int16: nodes for which they are int16, whatever `dtype`.
 
-    kept: nodes that stay float, and why.
+    kept: nodes that stay float, and why. int8: nodes that stay int8 between int16 ones too. loops: WHILE nodes that
+    carry integers, and their rules.
     """
 
     dtype: np.dtype = INT8
     int16: Set[Node] = frozenset()
     kept: Mapping[Node, str] = field(default_factory=dict)
+    loops: Mapping[Node, Rule] = field(default_factory=dict)
+    int8: Set[Node] = frozenset()
 
     def of(self, node: Node) -> np.dtype:
         """The dtype of a node's activations."""

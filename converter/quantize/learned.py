@@ -7,8 +7,8 @@ follows from placement, so that the pairs can go: in the integer graph the tenso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,9 +26,10 @@ NOT_LEARNED = "no range was learned for {}: its layer is not quantize-aware"
 
 @dataclass(frozen=True)
 class Learned:
-    """parameters: of tensors, in the dtype that they were learned for."""
+    """parameters: of tensors, in the dtype that they were learned for. int16s: of tensors as int16, that follow."""
 
     parameters: Mapping[Tensor, tuple[np.dtype, Quantization]] = field(default_factory=dict)
+    int16s: Mapping[Tensor, Quantization] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.parameters)
@@ -36,7 +37,32 @@ class Learned:
     def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization | None:
         """What was learned for the tensor in that dtype."""
         found = self.parameters.get(tensor)
-        return None if found is None or found[0] != dtype else found[1]
+        if found is not None and found[0] == dtype:
+            return found[1]
+        return self.int16s.get(tensor) if dtype == INT16 else None
+
+    def moved(self, graph: Graph, tensor: Tensor) -> Quantization | None:
+        """What was learned for the tensor as int16, or for one whose numbers are moved into it."""
+        maker = {output: node for node in graph.nodes for output in node.outputs}
+        waiting, seen = [tensor], set()
+        while waiting:
+            source = waiting.pop()
+            node = maker.get(source)
+            rule = None if node is None else RULES[INT16].get(node.op)
+            found = self.of(source, INT16) or (None if rule is None else rule.fixed)
+            if found is not None:
+                return found
+            if node is not None and rule is not None and rule.scales is Scales.SHARED and source not in seen:
+                data = [node.inputs[i] for i in rule.data_inputs(len(node.inputs))]
+                waiting += [t for t in reversed(data) if t is not None and not t.is_constant]
+            seen.add(source)
+        return None
+
+    def widened(self, int16: Set[Node], graph: Graph) -> Learned:
+        """With int8 numbers as int16 ones of the same steps, where nodes other than these make them."""
+        own = {tensor for node in graph.nodes if node in int16 for tensor in node.outputs}
+        narrow = {t: Quantization(q.scale, 0) for t, (dtype, q) in self.parameters.items() if dtype == INT8}
+        return replace(self, int16s={**{t: q for t, q in narrow.items() if t not in own}, **self.int16s})
 
     def int16(self, graph: Graph) -> set[Node]:
         """Nodes whose result was learned as int16, and those that only move such results."""
@@ -105,5 +131,7 @@ def _pairs(graph: Graph):
 
 
 def with_learned(wanted: Wanted, learned: Learned, graph: Graph) -> Wanted:
-    """What was asked for, with int16 where it was learned."""
-    return Wanted(wanted.dtype, wanted.int16 | learned.int16(graph), wanted.kept)
+    """What was asked for, with the dtypes that were learned."""
+    narrow = {tensor for tensor, (dtype, _) in learned.parameters.items() if dtype == INT8}
+    int8 = {node for node in graph.nodes if not narrow.isdisjoint(node.outputs)}
+    return replace(wanted, int16=wanted.int16 | learned.int16(graph), int8=int8)

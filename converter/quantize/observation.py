@@ -11,6 +11,7 @@ import numpy as np
 from converter.quantize import matrices, observers
 from converter.quantize.calibration import Batch, Batches
 from converter.quantize.execution import Execution, LoopExecution
+from converter.quantize.loop_states import unchanged
 from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
 from converter.quantize.rules import INT8, Scales
@@ -24,7 +25,7 @@ Progress = Callable[[str, int, "int | None"], None]
 
 BATCH_SIZE = 32
 MEMORY = 1 << 28  # bytes of activations that are held at once
-DERIVED = (Scales.SHARED, Scales.FIXED)
+DERIVED = (Scales.SHARED, Scales.FIXED, Scales.CARRIED)
 EXPONENTIAL = ("SOFTMAX", "LOG_SOFTMAX")
 COARSEST = 4.0  # a step between exponents that only masking with a huge negative number gives
 WIDE_OBSERVER = "minmax"
@@ -54,7 +55,10 @@ def to_observe(placement: Placement, io_dtype: np.dtype | None) -> list[Form]:
     wanted: dict[Form, None] = {}
     derived: set[Form] = set()
     for node, rule in placement.rules.items():
-        wanted.update({(tensor, rule.dtype): None for _, tensor in placement.activations(node)})
+        read = placement.activations(node)
+        if rule.scales is Scales.CARRIED:  # the body knows the others
+            read = [(slot, tensor) for slot, tensor in read if slot in unchanged(node)]
+        wanted.update({(tensor, rule.dtype): None for _, tensor in read})
         if rule.scales is not Scales.INDICES:
             wanted.update({(tensor, rule.dtype): None for tensor in node.outputs})
         if rule.scales in DERIVED:
@@ -74,7 +78,15 @@ def linear_nodes(placement: Placement) -> list[Node]:
 def derive(placement: Placement, observed: Observed) -> None:
     """Add the ranges that follow from others: those of moved integers, and those that the op gives."""
     for node, rule in placement.rules.items():
-        if rule.scales not in DERIVED:
+        if rule.scales is Scales.CARRIED:
+            body = node.attributes.body
+            for slot in rule.data_inputs(0):
+                ends = [observed.ranges[tensor, rule.dtype] for tensor in (body.inputs[slot], body.outputs[slot])]
+                observed.ranges[node.outputs[slot], rule.dtype] = (
+                    min(low for low, _ in ends),
+                    max(high for _, high in ends),
+                )
+        if rule.scales not in (Scales.SHARED, Scales.FIXED):
             continue
         sources = [(tensor, rule.dtype) for _, tensor in placement.data(node)]
         if node.op in EXPONENTIAL and sources[0] in observed.ranges:

@@ -55,7 +55,11 @@ def place(graph: Graph, unbounded: Mapping[Tensor, str] | None = None, wanted: W
         if node.op in TYPELESS or not any(is_real(t) for t in (*node.inputs, *node.outputs)):
             continue
         dtype = wanted.of(node)
-        reason = wanted.kept.get(node) or _obstacle(node, dtype, unbounded)
+        reason = wanted.kept.get(node)
+        if node in wanted.loops and reason is None:
+            placement.rules[node] = wanted.loops[node]
+            continue
+        reason = reason or _obstacle(node, dtype, unbounded)
         if reason is None:
             placement.rules[node] = RULES[dtype][node.op]
         else:
@@ -141,18 +145,32 @@ def _spread_float(placement: Placement, neighbours: _Neighbours) -> None:
 
 
 def _spread_int16(placement: Placement, neighbours: _Neighbours, unbounded: Mapping[Tensor, str]) -> None:
-    """Move cheap int8 nodes that only int16 ones feed and read to int16, until nothing changes."""
+    """Move cheap int8 nodes between int16 ones to int16. So do those that move numbers between int16 nodes and the
+    graph's signature.
+    """
 
-    def are_int16(nodes: list[Node]) -> bool:
-        return bool(nodes) and all(node in placement.rules and placement.rules[node].dtype == INT16 for node in nodes)
+    def can_be(node: Node) -> bool:
+        rule = placement.rules[node]
+        free = rule.dtype == INT8 and not rule.costly and node not in placement.wanted.int8
+        return free and _obstacle(node, INT16, unbounded) is None
 
+    wide = {node for node, rule in placement.rules.items() if rule.dtype == INT16}
+    moved = {node for node in placement.rules if can_be(node)}
+    around = {node: (neighbours.makers(placement, node), neighbours.users(node)) for node in moved}
     changed = True
     while changed:
         changed = False
-        for node, rule in placement.rules.items():
-            if rule.costly or rule.dtype != INT8:
-                continue
-            surrounded = are_int16(neighbours.makers(placement, node)) and are_int16(neighbours.users(node))
-            if surrounded and _obstacle(node, INT16, unbounded) is None:
-                placement.rules[node] = RULES[INT16][node.op]
+        for node in [node for node in placement.rules if node in moved]:
+            makers, users = around[node]
+            ended = placement.rules[node].scales is Scales.SHARED or (makers and users)
+            if not ended or not all(other in wide or other in moved for other in (*makers, *users)):
+                moved.remove(node)
                 changed = True
+    # Of what is left, that which an int16 node is next to.
+    reached = [node for node in moved if not wide.isdisjoint((*around[node][0], *around[node][1]))]
+    while reached:
+        node = reached.pop()
+        if node in moved:
+            moved.remove(node)
+            placement.rules[node] = RULES[INT16][node.op]
+            reached += [*around[node][0], *around[node][1]]

@@ -34,14 +34,16 @@ def rewrite(
     moments: Mapping[Tensor, Moments],
     io_dtype: np.dtype | None,
     trained: bool = False,
+    ends: Mapping[int, Quantization] | None = None,
 ) -> Rewritten:
     """The graph with the placement's nodes in integers.
 
     moments: of what the weights in a linear op meet, by the weights.
     io_dtype: what float32 inputs and outputs become. None: the signature stays, with QUANTIZE and DEQUANTIZE inside.
     trained: weights that are integers times a step keep both.
+    ends: what outputs have, by position, where it is not what their tensors have by themselves.
     """
-    return _Rewrite(placement, scales, moments, io_dtype, trained).run()
+    return _Rewrite(placement, scales, moments, io_dtype, trained, ends or {}).run()
 
 
 class _Rewrite:
@@ -52,9 +54,11 @@ class _Rewrite:
         moments: Mapping[Tensor, Moments],
         io_dtype: np.dtype | None,
         trained: bool,
+        ends: Mapping[int, Quantization],
     ):
         self._placement = placement
         self._trained = trained
+        self._ends = ends
         self._scales = scales
         self._moments = moments
         self._io_dtype = io_dtype
@@ -63,6 +67,8 @@ class _Rewrite:
         self._converted: dict[tuple, Tensor] = {}  # and in other dtypes and scales
         self._float: set[Tensor] = set()  # float tensors that exist in the new graph
         self._constants: dict[tuple, Tensor] = {}
+        fills = [node for node in placement.graph.nodes if node.op == "FILL" and is_real(node.outputs[0])]
+        self._fills = {node.outputs[0]: node for node in fills if node.inputs[1].is_constant}  # type: ignore[union-attr]
 
     def run(self) -> Rewritten:
         graph, result = self._placement.graph, self._result
@@ -75,14 +81,15 @@ class _Rewrite:
         for node in graph.nodes:
             rule = self._placement.rules.get(node)
             result.nodes.append(self._keep(node) if rule is None else self._quantize(node, rule))
-        for tensor in graph.outputs:
+        for i, tensor in enumerate(graph.outputs):
             if not is_real(tensor) or tensor.is_constant:
                 result.outputs.append(tensor)
             elif self._io_dtype is not None:
-                wanted = self._scales.of(tensor, self._io_dtype)
+                wanted = self._ends.get(i) or self._scales.of(tensor, self._io_dtype)
                 result.outputs.append(self._as_integers(tensor, self._io_dtype, wanted))
             else:
                 result.outputs.append(self._as_float(tensor))
+        self._remove_unread_fills()
         return result
 
     # ---- nodes ----
@@ -102,19 +109,20 @@ class _Rewrite:
 
     def _quantize(self, node: Node, rule: Rule) -> Node:
         inputs, shared = list(node.inputs), self._scales.into(node)
+        carried = self._scales.carried(node) if rule.scales is Scales.CARRIED else {}
         for i, tensor in self._placement.data(node):
+            wanted = carried.get(i, shared)
             if tensor.is_constant:
-                inputs[i] = self._constant(tensor, rule.dtype, shared)
+                inputs[i] = self._constant(tensor, rule.dtype, wanted)
             else:
-                wanted = shared or self._scales.of(tensor, rule.dtype)
-                inputs[i] = self._as_integers(tensor, rule.dtype, wanted)
+                inputs[i] = self._as_integers(tensor, rule.dtype, wanted or self._scales.of(tensor, rule.dtype))
         if rule.slopes is not None:
             slopes = inputs[rule.slopes]
             assert slopes is not None
             inputs[rule.slopes] = self._constant(slopes, INT8, None)
         outputs = list(node.outputs)
         if rule.scales is not Scales.INDICES:
-            outputs = [self._new(tensor, rule.dtype) for tensor in node.outputs]
+            outputs = [self._new(t, rule.dtype) if is_real(t) else t for t in node.outputs]
         if rule.weights is not None:
             self._quantize_weights(node, rule, inputs, outputs[0])
         return Node(node.op, inputs, outputs, node.attributes, node.name)
@@ -158,11 +166,22 @@ class _Rewrite:
             return own
         key = (tensor, dtype, _key(wanted))
         if key not in self._converted:
-            source = own or self._as_learned(tensor, dtype, wanted)
             target = Tensor(tensor.name, dtype, tensor.shape, wanted)
-            self._result.nodes.append(Node("QUANTIZE", [source], [target], DTypeAttributes(dtype)))
+            fill = self._fills.get(tensor)
+            if fill is not None:
+                value = self._constant(fill.inputs[1], dtype, wanted)  # type: ignore[arg-type]
+                self._result.nodes.append(Node("FILL", [fill.inputs[0], value], [target], None, fill.name))
+            else:
+                source = own or self._as_learned(tensor, dtype, wanted)
+                self._result.nodes.append(Node("QUANTIZE", [source], [target], DTypeAttributes(dtype)))
             self._converted[key] = target
         return self._converted[key]
+
+    def _remove_unread_fills(self) -> None:
+        """Of float32, where all that read them became integers."""
+        read = {tensor for node in self._result.nodes for tensor in node.inputs} | set(self._result.outputs)
+        unread = {fill.outputs[0] for fill in self._fills.values()} - read
+        self._result.nodes = [node for node in self._result.nodes if unread.isdisjoint(node.outputs)]
 
     def _as_learned(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization) -> Tensor:
         """A float tensor, rounded first as it was while training, where that is another rounding than the wanted."""
@@ -195,5 +214,10 @@ def _scale(tensor: Tensor | None) -> float:
 
 
 def commit(graph: Graph, rewritten: Rewritten) -> None:
-    """Make the graph what it was rewritten to."""
+    """Make the graph what it was rewritten to. What a loop's condition is given has the types of the operands."""
+    for node in rewritten.nodes:
+        if node.op == "WHILE":
+            for given, tensor in zip(node.inputs, node.attributes.condition.inputs, strict=True):
+                assert given is not None
+                tensor.dtype, tensor.quantization = given.dtype, given.quantization
     graph.nodes, graph.inputs, graph.outputs = rewritten.nodes, rewritten.inputs, rewritten.outputs

@@ -25,6 +25,7 @@ class Scales(enum.Enum):
     SHARED = "one for all inputs and the output: integers are moved or compared as they are"
     FIXED = "given by the op"
     INDICES = "the output is no real number"
+    CARRIED = "each operand has that of its place in the loop's body, and so has the result"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ output's group if that costs little precision elsewhere; otherwise it is requant
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from converter.quantize.learned import Learned
 from converter.quantize.placement import Placement, is_real
-from converter.quantize.rules import INT8, TYPELESS, Scales
+from converter.quantize.rules import INT8, INT16, TYPELESS, Scales
 from schema.graph import Graph, Node, Tensor
 from schema.quantization import Quantization
 
@@ -86,13 +86,22 @@ class Group:
 
 class ActivationScales:
     """`of(form)`: the parameters of an activation. `into(node)`: those that a node's data inputs must have, where
-    they must. ranges: of all forms that nodes touch. learned: parameters that forms have as they are.
+    they must. ranges: of all forms that nodes touch. learned: parameters that forms have as they are. carried: those
+    of the operands of loops that carry integers. ties: int16 tensors that are one variable, before and after.
     """
 
-    def __init__(self, placement: Placement, ranges: Mapping[Form, Range], learned: Learned | None = None):
+    def __init__(
+        self,
+        placement: Placement,
+        ranges: Mapping[Form, Range],
+        learned: Learned | None = None,
+        carried: Mapping[Node, Mapping[int, Quantization]] | None = None,
+        ties: Sequence[tuple[Tensor, Tensor]] = (),
+    ):
         self._placement = placement
         self._ranges = ranges
         self._learned = learned or Learned()
+        self._carried = carried or {}
         self._groups: dict[Form, Group] = {}
         self._consumers = _consumers(placement.graph)
         joins = []
@@ -107,6 +116,8 @@ class ActivationScales:
             group.narrowest = group.width
         for node in joins:
             self._join(node)
+        for before, after in ties:
+            self._tie((before, INT16), (after, INT16))
         self._final = {id(g): g.quantization() for g in self._groups.values()}
 
     def of(self, tensor: Tensor, dtype: np.dtype) -> Quantization:
@@ -125,8 +136,14 @@ class ActivationScales:
         rule = self._placement.rules[node]
         return self.of(node.outputs[0], rule.dtype) if rule.scales is Scales.SHARED else None
 
+    def carried(self, node: Node) -> Mapping[int, Quantization]:
+        """What the operands of a loop must have, and its results do."""
+        return self._carried[node]
+
     def _sources(self, node: Node) -> list[Form]:
-        """The node's activations, in its dtype."""
+        """The node's activations, in its dtype. What a loop is given becomes what its body takes."""
+        if self._placement.rules[node].scales is Scales.CARRIED:
+            return []
         return [(tensor, self._placement.rules[node].dtype) for _, tensor in self._placement.activations(node)]
 
     def _group(self, form: Form) -> Group:
@@ -149,6 +166,10 @@ class ActivationScales:
                 self._group((output, rule.dtype))
         elif rule.scales is Scales.SHARED:
             return self._share(node, rule.dtype)
+        elif rule.scales is Scales.CARRIED:
+            for slot, known in self._carried[node].items():
+                output = node.outputs[slot]
+                self._groups[output, rule.dtype] = Group(rule.dtype, *representable(known, rule.dtype), known, [output])
         return False
 
     def _share(self, node: Node, dtype: np.dtype) -> bool:
@@ -180,9 +201,9 @@ class ActivationScales:
             source, target = self._groups[form], self._groups[node.outputs[0], form[1]]
             if source is target:
                 continue
-            # Where nothing else reads the source, its own precision is of no use.
+            # Where nothing else reads the source, its own precision is of no use, nor where it is zeros alone.
             narrowest = target.narrowest
-            if not self._only_feeds(source, node):
+            if source.low < source.high and not self._only_feeds(source, node):
                 narrowest = min(source.narrowest, narrowest)
             if self._worthwhile(source, target, narrowest):
                 self._merge(source, target, narrowest)
@@ -215,6 +236,22 @@ class ActivationScales:
                 if user is not node and not inside:
                     return False
         return True
+
+    def _tie(self, before: Form, after: Form) -> None:
+        """One scale for a variable, but where it has two that are given: then it is requantized in each iteration."""
+        target, source = self._group(before), self._group(after)
+        if source is target:
+            return
+        given = [group.fixed for group in (source, target) if group.fixed is not None]
+        free = target if source.fixed is not None else source
+        if given:
+            lowest, highest = representable(given[0], target.dtype)
+            step = float(given[0].scale[0])
+            if given[-1] != given[0] or free.low < lowest - step or free.high > highest + step:
+                if target.fixed is None:
+                    target.include(source.low, source.high)
+                return
+        self._merge(source, target, min(source.narrowest, target.narrowest))
 
     def _merge(self, source: Group, target: Group, narrowest: float) -> None:
         target.include(source.low, source.high)

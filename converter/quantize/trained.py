@@ -8,28 +8,34 @@ from converter.quantize import weight_only
 from converter.quantize.learned import NOT_LEARNED, Learned
 from converter.quantize.observation import Observed, derive, to_observe
 from converter.quantize.placement import Placement
-from converter.quantize.scales import representable
+from converter.quantize.scales import Form, Range, representable
 from converter.quantize.weights import on_grid
 from schema.graph import Constant, Graph, Tensor, all_nodes
 
 
-def ranges_of(placement: Placement, learned: Learned, io_dtype: np.dtype | None) -> tuple[Placement, Observed]:
-    """The placement without the nodes that touch a tensor of unknown range, and the ranges of the others."""
+def add_ranges(placement: Placement, learned: Learned, io_dtype: np.dtype | None, observed: Observed) -> Placement:
+    """The placement without the nodes that touch a tensor of unknown range; the ranges of the others are added."""
     unknown: dict[Tensor, str] = {}
     while True:
         forms = to_observe(placement, io_dtype)
-        missing = [tensor for tensor, _ in forms if tensor not in learned.parameters and tensor not in unknown]
+        missing = [form[0] for form in forms if _range_of(learned, form) is None and form[0] not in unknown]
         if not missing:
             break
         unknown.update((tensor, NOT_LEARNED.format(f"'{tensor.name}'")) for tensor in missing)
         placement = placement.without(unknown)
-    observed = Observed(unbounded=dict(unknown))
-    for tensor, dtype in forms:
-        if tensor in learned.parameters:
-            known, parameters = learned.parameters[tensor]
-            observed.ranges[tensor, dtype] = representable(parameters, known)
+    observed.unbounded.update(unknown)
+    observed.ranges.update((form, known) for form in forms if (known := _range_of(learned, form)) is not None)
     derive(placement, observed)
-    return (placement.without(observed.unbounded) if observed.unbounded else placement), observed
+    return placement.without(observed.unbounded) if observed.unbounded else placement
+
+
+def _range_of(learned: Learned, form: Form) -> Range | None:
+    """What training rounded the tensor to, whatever its dtype was."""
+    own = learned.of(*form)
+    if own is not None:
+        return representable(own, form[1])
+    dtype, other = learned.parameters.get(form[0], (None, None))
+    return None if other is None else representable(other, dtype)
 
 
 def store_grids(graph: Graph) -> int:
