@@ -19,7 +19,7 @@ from schema.graph import Graph, Node, Tensor
 
 RESHAPES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
-POOLS = ("MAX_POOL_2D", "AVERAGE_POOL_2D")
+POOLS = ("MAX_POOL_2D", "AVERAGE_POOL_2D", "MAX_POOL_3D", "AVERAGE_POOL_3D")
 PADS = ("PAD", "MIRROR_PAD")
 ALWAYS = (
     *("RELU", "LEAKY_RELU", "ABS", "NEG", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"),
@@ -156,6 +156,8 @@ def _clip(node: Node) -> float:
         low, high = attributes.min, attributes.max
     elif node.op == "RELU6":
         low, high = 0.0, 6.0
+    elif not hasattr(attributes, "activation"):  # poolings of volumes
+        low, high = -np.inf, np.inf
     else:
         bounds = {
             "NONE": (-np.inf, np.inf),

@@ -118,14 +118,17 @@ def _depthwise(node: Node, factors: np.ndarray) -> np.ndarray:
 
 
 def _input_factors(node: Node, factors: np.ndarray) -> np.ndarray:
-    """Factors of a linear node's input channels, so that they broadcast against its weights (out, ..., in)."""
-    weights = node.inputs[LINEAR[node.op].weights]
-    out, *kernel, depth = weights.shape
+    """Factors of a linear node's input channels, so that they broadcast against its weights."""
+    operands = LINEAR[node.op]
+    weights = node.inputs[operands.weights]
+    out, depth = weights.shape[operands.out_axis], weights.shape[operands.in_axis]
     if node.op == "FULLY_CONNECTED":
         return np.tile(factors, depth // factors.size)
-    channels = node.inputs[LINEAR[node.op].x].shape[-1]
+    channels = node.inputs[operands.x].shape[-1]
     grouped = np.tile(factors, channels // factors.size).reshape(-1, depth)
-    return np.repeat(grouped, out // len(grouped), axis=0).reshape(out, *[1] * len(kernel), depth)
+    matrix = np.repeat(grouped, out // len(grouped), axis=0)
+    kernel = tuple(range(1, len(weights.shape) - 1))
+    return np.moveaxis(np.expand_dims(matrix, kernel), (0, -1), (operands.out_axis, operands.in_axis))
 
 
 def _observe(graph: Graph, tensors: Sequence[Tensor], batches: Sequence[Batch]) -> dict[Tensor, ChannelStatistics]:
@@ -202,9 +205,15 @@ class _Reader:
             inputs = np.arange(weights.shape[3]) // (weights.shape[3] // node.inputs[0].shape[-1]) % channels
             inputs = inputs[:, np.newaxis]
         else:
-            out, depth = weights.shape[0], weights.shape[-1]
-            taps = np.moveaxis(weights.reshape(out, -1, depth), 1, 2)
-            inputs = np.broadcast_to(_input_factors(node, np.arange(channels)).reshape(-1, depth), (out, depth))
+
+            def by_channels(array: np.ndarray) -> np.ndarray:
+                """(out, in, taps)"""
+                moved = np.moveaxis(array, (operands.out_axis, operands.in_axis), (0, 1))
+                return moved.reshape(*moved.shape[:2], -1)
+
+            taps = by_channels(weights)
+            inputs = np.broadcast_to(_input_factors(node, np.arange(channels)), weights.shape)
+            inputs = by_channels(inputs)[:, :, 0]
         power, peak, count = (np.zeros((len(taps), channels)) for _ in range(3))
         rows = np.arange(len(taps))[:, np.newaxis]
         np.add.at(power, (rows, inputs), (taps**2).sum(axis=2))

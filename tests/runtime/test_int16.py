@@ -117,6 +117,20 @@ def test_convolutions(x_shape, w_shape, attributes, bias, requantization, rng):
 
 
 @pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("channels", [4, 17])
+def test_convolutions_of_volumes(channels, bias, rng):
+    attributes = a.Conv3DAttributes(stride_d=2, stride_w=2, dilation_h=2, padding="SAME", activation="RELU")
+    shape = (2, 3, 2, channels, 20)
+    x, array, operands, y = linear(rng, "CONV_3D", (1, 5, 6, 7, channels), shape, bias, axis=4)
+    compare([Node("CONV_3D", operands, [y], attributes)], [x], [y], [array], threads=2)
+    shape = (2, 3, 2, 20, channels)
+    x, array, (_, *others), y = linear(rng, "CONV_3D_TRANSPOSE", (1, 3, 6, 4, channels), shape, bias, axis=3)
+    size = Tensor.from_array("shape", np.array([1, 5, 6, 7, 20], np.int32))
+    node = Node("CONV_3D_TRANSPOSE", [size, others[0], x, *others[1:]], [y], attributes)
+    compare([node], [x], [y], [array], threads=2)
+
+
+@pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize(("rows", "depth", "out"), [(1, 300, 33), (7, 16, 16), (5, 1, 3)])
 def test_dense_layers(rows, depth, out, bias, rng):
     x, array, operands, y = linear(rng, "FULLY_CONNECTED", (rows, depth), (out, depth), bias)

@@ -72,17 +72,61 @@ def test_transpose_conv(dtype, case, seed, with_bias):
     compare([node], [input_], [y], [x], rtol=1e-5 if dtype == "float" else 0)
 
 
-@pytest.mark.parametrize("op", ["CONV_3D", "CONV_3D_TRANSPOSE"])
-def test_three_axes(op, rng):
-    attributes = Conv3DAttributes(stride_d=2, stride_w=2, dilation_h=2, padding="SAME", activation="RELU")
-    if op == "CONV_3D":
-        x, input_, constants, y = float_operands(rng, (2, 5, 6, 7, 3), (3, 3, 2, 3, 20), 20, True)
-        node = Node(op, [input_, *constants], [y], attributes)
-    else:
-        x, input_, constants, y = float_operands(rng, (2, 3, 6, 4, 3), (3, 3, 2, 20, 3), 20, True)
-        shape = Tensor.from_array("shape", np.array([2, 5, 6, 7, 20], np.int32))
-        node = Node(op, [shape, constants[0], input_, *constants[1:]], [y], attributes)
-    compare([node], [input_], [y], [x], rtol=1e-5)
+@st.composite
+def volumes(draw, transposed=False):
+    """(volume's shape, weights' shape DHWIO, attributes) of a 3-D convolution that fits."""
+    groups = 1 if transposed else draw(st.sampled_from([1, 1, 2]))
+    per_group = draw(st.sampled_from([1, 3, 4, 16]))
+    out = groups * draw(st.sampled_from([1, 3, 17, 32]))
+    kernel = draw(st.tuples(*[st.integers(1, 3)] * 3))
+    strides, dilations = (draw(st.tuples(*[st.integers(1, 2)] * 3)) for _ in range(2))
+    padding = draw(st.sampled_from(["SAME", "VALID", "EXPLICIT"]))
+    pads = tuple(draw(st.integers(0, 2)) for _ in range(6)) if padding == "EXPLICIT" else ()
+    attributes = Conv3DAttributes(*strides, *dilations, padding, pads, **draw(ACTIVATIONS))
+    size = [(k - 1) * d + 1 + draw(st.integers(0, 4)) for k, d in zip(kernel, dilations, strict=True)]
+    return (draw(st.integers(1, 2)), *size, groups * per_group), (*kernel, per_group, out), attributes
+
+
+def volume_operands(dtype, rng, x_shape, w_shape, axis, with_bias):
+    if dtype == "float":
+        return float_operands(rng, x_shape, w_shape, w_shape[axis], with_bias)
+    return int8_operands(rng, x_shape, w_shape, w_shape[axis], with_bias, axis, True, (-9, 4), 60)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int8"])
+@given(
+    case=volumes(),
+    seed=st.integers(0, 99),
+    with_bias=st.booleans(),
+    threads=st.sampled_from([1, 2]),
+    rule=st.sampled_from(["TFLITE_DOUBLE", "FP32_ROUND_EVEN"]),
+)
+def test_conv_3d(dtype, case, seed, with_bias, threads, rule):
+    x_shape, w_shape, attributes = case
+    x, input_, constants, y = volume_operands(dtype, np.random.default_rng(seed), x_shape, w_shape, 4, with_bias)
+    node = Node("CONV_3D", [input_, *constants], [y], attributes)
+    rtol = 1e-5 if dtype == "float" else 0
+    compare([node], [input_], [y], [x], rtol=rtol, threads=threads, requantization=rule)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int8"])
+@given(case=volumes(transposed=True), seed=st.integers(0, 99), with_bias=st.booleans())
+def test_conv_3d_transpose(dtype, case, seed, with_bias):
+    (batch, *volume, out), (*kernel, channels, _), attributes = case
+    size = output_size(attributes, "dhw", volume, kernel)
+    rng, shapes = np.random.default_rng(seed), ((batch, *size, channels), (*kernel, out, channels))
+    x, input_, constants, y = volume_operands(dtype, rng, *shapes, 3, with_bias)
+    shape = Tensor.from_array("shape", np.array([batch, *volume, out], np.int32))
+    node = Node("CONV_3D_TRANSPOSE", [shape, constants[0], input_, *constants[1:]], [y], attributes)
+    compare([node], [input_], [y], [x], rtol=1e-5 if dtype == "float" else 0)
+
+
+def test_conv_3d_with_few_rows_and_with_many(rng):
+    """Machines with tile registers use them for 32 rows and more; the deepest windows have sums of many products."""
+    for shape, weights in [((1, 2, 3, 4, 70), (2, 3, 3, 70, 40)), ((1, 4, 28, 28, 16), (3, 3, 3, 16, 40))]:
+        x, input_, constants, y = int8_operands(rng, shape, weights, 40, True, 4, depth=int(np.prod(weights[:4])))
+        node = Node("CONV_3D", [input_, *constants], [y], Conv3DAttributes(padding="SAME", activation="RELU"))
+        compare([node], [input_], [y], [x], threads=2)
 
 
 @pytest.mark.parametrize("dtype", ["float", "int8"])

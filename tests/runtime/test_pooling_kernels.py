@@ -58,6 +58,24 @@ def test_three_axes(op, padding, rng):
     compare([Node(op, [input_], [y], attributes)], [input_], [y], [x], rtol=1e-6, threads=2)
 
 
+@pytest.mark.parametrize("op", ["MAX_POOL_3D", "AVERAGE_POOL_3D"])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@given(
+    shape=st.tuples(*[st.integers(3, 7)] * 3, st.sampled_from([1, 3, 16, 33])),
+    window=st.tuples(*[st.integers(1, 3)] * 3),
+    strides=st.tuples(*[st.integers(1, 3)] * 3),
+    padding=st.sampled_from(["SAME", "VALID"]),
+    seed=st.integers(0, 99),
+)
+def test_three_axes_of_integers(op, dtype, shape, window, strides, padding, seed):
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(seed).integers(info.min, info.max + 1, (2, *shape), dtype)
+    quantization = Quantization(0.05, 7 if dtype == np.int8 else 0)
+    input_, y = Tensor("x", dtype, x.shape, quantization), Tensor("y", dtype, None, quantization)
+    attributes = Pool3DAttributes(*window, *strides, padding)
+    compare([Node(op, [input_], [y], attributes)], [input_], [y], [x])
+
+
 def test_not_a_number_wins(rng):
     x = rng.standard_normal((1, 6, 6, 17)).astype(np.float32)
     x[0, 2, 3, :] = np.nan

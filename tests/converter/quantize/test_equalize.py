@@ -14,8 +14,10 @@ from schema.ops.attributes import (
     AxisAttributes,
     ClampAttributes,
     Conv2DAttributes,
+    Conv3DAttributes,
     FullyConnectedAttributes,
     Pool2DAttributes,
+    Pool3DAttributes,
 )
 from tests.support.float_graphs import Builder, clustered
 from tests.support.unequal_nets import images, inverted_residual
@@ -189,6 +191,42 @@ def test_transposed_convolutions_read_and_write(rng):
     assert found_paths(graph) == ["writer -> up", "up -> upper", "upper -> last"]
     changed, planned = equalized(graph, x)
     assert next(e for e in planned if e.name == "up -> upper").gain > 10
+    assert_same_function(graph, changed, x)
+
+
+def test_convolutions_of_volumes_read_and_write(rng):
+    def add(builder, y, channels, name, *shape):
+        """Transposed where a shape is given."""
+        kernel, attributes = (2, 3, 3), Conv3DAttributes(padding="SAME")
+        weights = rng.normal(0, 0.2, (*kernel, channels, y.shape[4]) if shape else (*kernel, y.shape[4], channels))
+        kernel, bias = builder.constant(weights), builder.constant(np.zeros(channels))
+        if not shape:
+            return builder.node("CONV_3D", y, kernel, bias, attributes=attributes, name=name)
+        size = builder.constant([*shape, channels], np.int32)
+        return builder.node("CONV_3D_TRANSPOSE", size, kernel, y, bias, attributes=attributes, name=name)
+
+    builder = Builder()
+    y = add(builder, builder.input("video", 16, 4, 6, 6, 3), 6, "first")
+    y = builder.node("MAX_POOL_3D", y, attributes=Pool3DAttributes(2, 2, 2, 2, 2, 2))
+    y = builder.node("AVERAGE_POOL_3D", add(builder, y, 5, "second"), attributes=Pool3DAttributes(1, 3, 3))
+    y = add(builder, y, 4, "third", 16, 2, 1, 1)
+    graph = builder.end(add(builder, y, 2, "last"))
+    layers = {node.name: node for node in graph.nodes if node.name in ("first", "second", "third", "last")}
+    for writer, reader, out_axis, in_axis in (
+        ("first", "second", 4, 3),
+        ("second", "third", 4, 4),
+        ("third", "last", 3, 3),
+    ):
+        kernel, read = (layers[name].inputs[1] for name in (writer, reader))
+        factors = np.logspace(0, -3, kernel.shape[out_axis], dtype=np.float32)
+        along = [-1 if axis == out_axis else 1 for axis in range(5)]
+        kernel.set_constant(Constant(kernel.value * factors.reshape(along)))
+        along = [-1 if axis == in_axis else 1 for axis in range(5)]
+        read.set_constant(Constant(read.value / factors.reshape(along)))
+    x = rng.normal(0, 1, (16, 4, 6, 6, 3)).astype(np.float32)
+    changed, planned = equalized(graph, x)
+    assert [e.name for e in planned] == ["first -> second", "second -> third", "third -> last"]
+    assert all(e.gain > 10 for e in planned), planned
     assert_same_function(graph, changed, x)
 
 

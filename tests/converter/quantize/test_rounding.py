@@ -13,11 +13,15 @@ CASES = {
     "conv": ("CONV_2D", (6, 3, 2, 4), (3, 9, 8, 4), {"padding": "SAME", "stride_h": 2}),
     "grouped": ("CONV_2D", (6, 3, 3, 2), (3, 9, 8, 4), {"padding": "VALID", "dilation_w": 2}),
     "explicit": ("CONV_2D", (6, 3, 3, 4), (3, 9, 8, 4), {"padding": "EXPLICIT", "pads": (1, 0, 2, 1)}),
+    "volume": ("CONV_3D", (2, 3, 2, 4, 6), (3, 3, 4, 5, 4), {"padding": "SAME", "stride_d": 2, "dilation_h": 2}),
+    "grouped volume": ("CONV_3D", (2, 3, 3, 2, 6), (3, 4, 4, 4, 4), {"padding": "VALID", "dilation_d": 2}),
     "depthwise": ("DEPTHWISE_CONV_2D", (1, 3, 3, 8), (3, 9, 8, 4), {"padding": "SAME", "stride_w": 2}),
     "dense": ("FULLY_CONNECTED", (6, 4), (3, 5, 4), {}),
     "rows": ("FULLY_CONNECTED", (6, 4), (3, 2, 2), {"keep_num_dims": False}),
 }
 EVERY = 1000  # positions of a sample: all of them
+AXES = {"depthwise": 3, "volume": 4, "grouped volume": 4}
+"""Of output channels, where that is not the first."""
 
 
 def linear_node(case, rng):
@@ -122,12 +126,12 @@ def alike(rng, shape):
     return (level + rng.normal(0, 0.05, shape)).astype(np.float32)
 
 
-@pytest.mark.parametrize("case", ["conv", "grouped", "depthwise", "dense"])
+@pytest.mark.parametrize("case", ["conv", "grouped", "volume", "grouped volume", "depthwise", "dense"])
 def test_errors_cancel_on_inputs_that_are_alike(case, rng):
     node, _ = linear_node(case, rng)
     shape = node.inputs[0].shape[1:]
     found = moments_of(node, alike(rng, (100, *shape)))
-    weights, axis = node.inputs[1].value, 3 if case == "depthwise" else 0
+    weights, axis = node.inputs[1].value, AXES.get(case, 0)
     scale = float(np.abs(weights).max() / 127)
     nearest = np.rint(weights / scale)
     compensated = round_compensated(weights, np.full(weights.shape[axis], scale), found, 127)
@@ -162,12 +166,12 @@ def test_an_input_that_never_changes_is_rounded_to_the_nearest(rng):
     np.testing.assert_array_equal(integers, np.rint(node.inputs[1].value / np.float64(0.1)))
 
 
-@pytest.mark.parametrize("case", ["conv", "depthwise", "dense"])
+@pytest.mark.parametrize("case", ["conv", "volume", "depthwise", "dense"])
 def test_what_is_left_of_the_mean_goes_into_the_bias(case, rng):
     node, _ = linear_node(case, rng)
     x = rng.normal(3, 1, (64, *node.inputs[0].shape[1:])).astype(np.float32)
     found = moments_of(node, x)
-    weights, axis = node.inputs[1], 3 if case == "depthwise" else 0
+    weights, axis = node.inputs[1], AXES.get(case, 0)
     channels = weights.shape[axis]
     bias = Tensor.from_array("bias", rng.normal(0, 1, channels).astype(np.float32))
     quantized = quantize_linear(weights, axis, bias, 0.001, 0.1, found)

@@ -11,6 +11,9 @@ from tests.support.float_graphs import Builder
 OPERANDS = {
     "CONV_2D": [(1, 8, 8, 4), (8, 3, 3, 4), (8,)],
     "DEPTHWISE_CONV_2D": [(1, 8, 8, 4), (1, 3, 3, 4), (4,)],
+    "CONV_3D": [(1, 4, 4, 4, 3), (2, 3, 3, 3, 8), (8,)],
+    "CONV_3D_TRANSPOSE": [[1, 5, 5, 5, 8], (2, 2, 2, 8, 3), (1, 4, 4, 4, 3), (8,)],
+    **{op: [(1, 4, 4, 4, 3)] for op in "MAX_POOL_3D AVERAGE_POOL_3D".split()},
     "FULLY_CONNECTED": [(2, 4), (3, 4), (3,)],
     "TRANSPOSE_CONV": [[1, 10, 10, 8], (8, 3, 3, 4), (1, 8, 8, 4), (8,)],
     "BATCH_MATMUL": [(2, 3, 4), (2, 4, 5)],

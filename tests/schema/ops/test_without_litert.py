@@ -120,7 +120,10 @@ def test_pooling_of_volumes(op, data):
         x = rng.normal(size=shape).astype(np.float32)
         assert_agrees(op, attributes, [Operand(x)], pooled(x, window, stride, padding, reduce))
     else:
-        x, q = draws.int8(rng, *shape), draw(draws.quantizations())
+        dtype = draw(st.sampled_from([np.int8, np.int16]))
+        x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape, dtype)
+        q = draw(draws.quantizations())
+        q = Quantization(q.scale, 0) if dtype == np.int16 else q
         real = (pooled(x, window, stride, padding, reduce) - q.zero_point) * q.scale
         assert_agrees(op, attributes, [Operand(x, q)], real, q)
 
