@@ -22,8 +22,8 @@ from xnn_tf.quantization.strategy import Strategy
 from xnn_tf.quantization.trace import Call, Ref, Trace, refs_in
 
 NORMALIZED = frozenset(
-    """Dense EinsumDense Conv1D Conv2D DepthwiseConv1D DepthwiseConv2D Conv1DTranspose Conv2DTranspose SeparableConv1D
-    SeparableConv2D""".split()
+    """Dense EinsumDense Conv1D Conv2D Conv3D DepthwiseConv1D DepthwiseConv2D Conv1DTranspose Conv2DTranspose
+    Conv3DTranspose SeparableConv1D SeparableConv2D""".split()
 )
 ACTIVATED = NORMALIZED | frozenset("BatchNormalization Add Subtract Multiply".split())
 

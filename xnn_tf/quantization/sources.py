@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 MOVING = frozenset(
-    """Reshape Flatten Permute RepeatVector Identity ZeroPadding1D ZeroPadding2D Cropping1D Cropping2D UpSampling1D
-    MaxPooling1D MaxPooling2D GlobalMaxPooling1D GlobalMaxPooling2D Dropout SpatialDropout1D SpatialDropout2D
-    SpatialDropout3D GaussianDropout GaussianNoise AlphaDropout ActivityRegularization""".split()
+    """Reshape Flatten Permute RepeatVector Identity ZeroPadding1D ZeroPadding2D ZeroPadding3D Cropping1D Cropping2D
+    Cropping3D UpSampling1D UpSampling3D MaxPooling1D MaxPooling2D MaxPooling3D GlobalMaxPooling1D GlobalMaxPooling2D
+    GlobalMaxPooling3D Dropout SpatialDropout1D SpatialDropout2D SpatialDropout3D GaussianDropout GaussianNoise
+    AlphaDropout ActivityRegularization""".split()
 )
 """Layers whose results, in inference, are some of the numbers that they get: their scale is that of the input."""
 

@@ -19,15 +19,15 @@ from xnn_tf.quantization.strategies.weights_only import WeightsOnlyStrategy
 from xnn_tf.quantization.strategy import Strategy
 
 KINDS: dict[str, type[Strategy]] = {
-    **dict.fromkeys("Dense EinsumDense Conv1D Conv2D DepthwiseConv1D DepthwiseConv2D".split(), LinearStrategy),
-    **dict.fromkeys("Conv1DTranspose Conv2DTranspose".split(), LinearStrategy),
+    **dict.fromkeys("Dense EinsumDense Conv1D Conv2D Conv3D DepthwiseConv1D DepthwiseConv2D".split(), LinearStrategy),
+    **dict.fromkeys("Conv1DTranspose Conv2DTranspose Conv3DTranspose".split(), LinearStrategy),
     **dict.fromkeys("SeparableConv1D SeparableConv2D".split(), SeparableStrategy),
     "BatchNormalization": BatchNormStrategy,
     "Embedding": EmbeddingStrategy,
     **dict.fromkeys("Add Subtract Multiply Average Maximum Minimum Concatenate Dot".split(), MergingStrategy),
     **dict.fromkeys("Activation ReLU LeakyReLU PReLU ELU Softmax".split(), ActivationStrategy),
-    **dict.fromkeys("AveragePooling1D AveragePooling2D UpSampling2D".split(), SameScaleStrategy),
-    **dict.fromkeys("GlobalAveragePooling1D GlobalAveragePooling2D".split(), MeanStrategy),
+    **dict.fromkeys("AveragePooling1D AveragePooling2D AveragePooling3D UpSampling2D".split(), SameScaleStrategy),
+    **dict.fromkeys("GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D".split(), MeanStrategy),
     "MultiHeadAttention": AttentionStrategy,
     **dict.fromkeys("LSTM GRU SimpleRNN".split(), RecurrentStrategy),
     "Bidirectional": BidirectionalStrategy,

@@ -47,12 +47,28 @@ class SameScaleStrategy(Strategy):
 def _means(layer: Any, integers: Any) -> Any:
     """Of integers. Means are halves often, and are rounded away from the integer 0 then (TFLite's AveragePool)."""
     sizes = integers.shape[1:-1]
+    if type(layer).__name__ == "AveragePooling3D":
+        return half_away(_means_of_volumes(layer, integers))
     if type(layer).__name__ != "UpSampling2D" or None in sizes:
         with_wide_numbers = layer.call(integers)
         return half_away(with_wide_numbers)
     rows, columns = (_blend(int(size), int(factor)) for size, factor in zip(sizes, layer.size, strict=True))
     total = tf.einsum("yh,nhwc,xw->nyxc", rows, integers, columns)
     return half_away(total / ONE**2)
+
+
+def _means_of_volumes(layer: Any, integers: Any) -> Any:
+    """By sums, with kernels of ones: TensorFlow's pooling of volumes knows no float64, but its convolution does."""
+    ones = tf.ones((*layer.pool_size, 1, 1), integers.dtype)
+
+    def sums(x: Any) -> Any:
+        return tf.nn.conv3d(x, ones, [1, *layer.strides, 1], layer.padding.upper())
+
+    channels_first = tf.transpose(integers, (0, 4, 1, 2, 3))
+    shape = tf.shape(channels_first)
+    volumes = tf.reshape(channels_first, tf.concat([[-1], shape[2:], [1]], 0))
+    means = sums(volumes) / sums(tf.ones_like(volumes[:1]))
+    return tf.transpose(tf.reshape(means, tf.concat([shape[:2], tf.shape(means)[1:4]], 0)), (0, 2, 3, 4, 1))
 
 
 def _blend(size: int, factor: int) -> Any:

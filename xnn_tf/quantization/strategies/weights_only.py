@@ -1,4 +1,4 @@
-"""Layers that the engine computes in float32: recurrent ones, 3-D convolutions, layers of your own. Their weights are
+"""Layers that the engine computes in float32: recurrent ones of other kinds, layers of your own. Their weights are
 stored in 8 or 4 bits all the same.
 """
 
