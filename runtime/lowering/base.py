@@ -159,15 +159,16 @@ class LoweringContext:
         return Address(self.node.outputs[index])
 
     def packed(self, layout: Any, make: Callable[[], np.ndarray], index: int = 1) -> np.ndarray:
-        """The array that `make` derives from constant input `index`, 64-byte aligned, made once per model.
+        """The array that `make` derives from constant input `index`, 64-byte aligned, made once per model: nodes of one
+        op that share weights share it.
 
-        `layout` names the derivation together with all it depends on but the constants themselves. Values that are
-        no constants of the file (folded shape arithmetic) are not cached.
+        `layout` names the derivation together with all it depends on but the op and the constant itself. Values that
+        are no constants of the file (folded shape arithmetic) are not cached.
         """
         tensor = self.node.inputs[index]
         if tensor is None or not tensor.is_constant:
             return aligned(make())
-        return self.weights.get((*self._owner, id(tensor), layout), make)
+        return self.weights.get((self.node.op, tensor, layout), make)
 
     def derived(self, layout: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
         """As `packed`, for what follows from attributes and quantization alone: tables, multipliers."""

@@ -83,7 +83,7 @@ def lower(context: LoweringContext) -> list[Call] | None:
         family, block = "depthwise_i8", DEPTHWISE_I8
     params["bias"] = context.derived("bias", lambda: _padded(terms))
     stored = np.int16 if output.dtype == np.int16 else weights.dtype
-    params["weights"] = context.packed("depthwise", lambda: _padded(weights[0].astype(stored)))
+    params["weights"] = context.packed(("depthwise", stored), lambda: _padded(weights[0].astype(stored)))
     scratch = taps[0] * size[1] * channels * output.dtype.itemsize if channels != in_channels else room(channels)
     return [Call(f"runtime.kernels.{family}", f"xnn_{family}", block, params, batch * height, grain, scratch)]
 

@@ -108,7 +108,9 @@ def _int8_values(context: LoweringContext, where: Operands, kernel: Kernel, wind
 
     return common | {
         "weights": context.packed(
-            ("quads", width), lambda: pack_panels_of_quads(ConstantMatrix(context, where), groups, width), where.weights
+            ("quads", width, groups),
+            lambda: pack_panels_of_quads(ConstantMatrix(context, where), groups, width),
+            where.weights,
         ),
         "bias": context.derived(("bias", width), bias),
         "factors": 0,
@@ -139,7 +141,7 @@ def _in_lanes(
 
     return {
         "rule": epilogue.rule,
-        "weights": context.packed("quads in lane order", weights, where.weights),
+        "weights": context.packed(("quads in lane order", groups), weights, where.weights),
         "bias": context.derived("bias in lane order", bias),
         "factors": context.derived("factors", lambda: epilogue.factors),
         "multipliers": 0,

@@ -64,7 +64,7 @@ def product(context: LoweringContext, where: Operands, windows: Windows) -> dict
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
-            ("panels", width), lambda: pack_panels(ConstantMatrix(context, where), groups, width), where.weights
+            ("panels", width, groups), lambda: pack_panels(ConstantMatrix(context, where), groups, width), where.weights
         ),
         "bias": context.derived(("bias", width), bias),
         "padding": 0,

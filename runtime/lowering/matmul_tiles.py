@@ -45,7 +45,7 @@ def lower(context: LoweringContext, where: Operands, windows: Windows) -> Call |
     params = {
         "input": context.input(where.x),
         "weights": context.packed(
-            ("tiles", runs), lambda: pack_tiles(weights, groups, runs, steps, step_bytes), where.weights
+            ("tiles", groups, runs), lambda: pack_tiles(weights, groups, runs, steps, step_bytes), where.weights
         ),
         "output": context.output(),
         "output_stride": context.row_stride or windows.out,

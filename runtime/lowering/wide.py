@@ -72,7 +72,9 @@ def lower_product(context: LoweringContext, where: Operands, windows: Windows) -
         **windows.slots,
         "depth": windows.depth,
         "weights": context.packed(
-            ("pairs", LANES), lambda: pack_panels_of_pairs(ConstantMatrix(context, where), groups, LANES), where.weights
+            ("pairs", groups),
+            lambda: pack_panels_of_pairs(ConstantMatrix(context, where), groups, LANES),
+            where.weights,
         ),
         "bias": context.derived("bias", lambda: pack(bias_of(context, where, np.int64, windows.out))),
         **scaling,

@@ -15,11 +15,13 @@ from runtime.lowering.lane_factors import lane_order
 from runtime.lowering.matmul_tiles import pack_tiles
 from runtime.lowering.panels import pack_panels, pack_panels_of_quads
 from runtime.lowering.products import OPERANDS, ConstantMatrix
-from schema import Constant, Graph, Model, Node, Tensor
+from runtime.plan import Plan
+from schema import Constant, Graph, Model, Node, Quantization, Tensor, evaluate
 from schema.coding import constant as constant_coding
 from schema.graph import IndexedConstant, StoredConstant
 from schema.inference import Inference
 from schema.ops import attributes as a
+from tests.support.engine import graph_of
 
 FLOAT = np.dtype(np.float32)
 LAYERS = 4
@@ -41,6 +43,32 @@ def file(rng) -> bytes:
         nodes.append(Node("FULLY_CONNECTED", [last, kernel], [y], a.FullyConnectedAttributes(), f"dense{i}"))
         last = y
     return schema.write(Model([Graph(nodes, [x], ["x"], [last], ["y"])]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int16])
+def test_nodes_that_share_weights_share_what_is_packed_of_them(dtype, rng):
+    """Two convolutions of 4 channels, and one of two groups of them, with one kernel; depthwise ones with another."""
+    integers = rng.integers(-127, 128, (8, 3, 3, 4)).astype(np.int8)
+    spread = rng.integers(-127, 128, (1, 3, 3, 8)).astype(np.int8)
+    if dtype == FLOAT:
+        kernel, depthwise = (Tensor.from_array("w", values.astype(FLOAT)) for values in (integers, spread))
+    else:
+        kernel, depthwise = (Tensor.from_array("w", values, Quantization(0.01)) for values in (integers, spread))
+    quantization = None if dtype == FLOAT else Quantization(0.05)
+    x, wide = (Tensor("x", dtype, (2, 6, 7, channels), quantization) for channels in (4, 8))
+    made = [Tensor("y", dtype, None, quantization and Quantization(0.3)) for _ in range(5)]
+    sources = [(x, kernel), (x, kernel), (wide, kernel), (wide, depthwise), (wide, depthwise)]
+    nodes = [
+        Node("CONV_2D" if weights is kernel else "DEPTHWISE_CONV_2D", [source, weights], [y], a.Conv2DAttributes())
+        for (source, weights), y in zip(sources, made, strict=True)
+    ]
+    arrays = [(100 * rng.normal(size=t.shape)).astype(dtype) for t in (x, wide)]
+    weights = PackedWeights(1 << 30)
+    plan = Plan(graph_of(nodes, [x, wide], made), [t.shape for t in (x, wide)], weights, "TFLITE_DOUBLE", 1 << 30)
+    packed = [key[1] for key in weights.arrays if key[1] in (kernel, depthwise) and key[2] != "sums"]
+    assert [packed.count(tensor) for tensor in (kernel, depthwise)] == [2, 1]  # of one group and of two
+    for found, expected in zip(plan.run(arrays, 1), evaluate.run(plan.graph, arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max() if dtype == FLOAT else 0)
 
 
 @pytest.fixture
