@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from converter.quantize.report import Kept
-from schema.graph import Graph, Node, Tensor, all_nodes
+from schema.graph import Constant, Graph, Node, Tensor, all_nodes
 
 SMALLEST_SIZE = 32  # elements: below that nothing is saved that matters
 SMALLEST = float(np.finfo(np.float16).tiny)  # of normal float16 numbers
@@ -38,6 +37,6 @@ def store_float16(graph: Graph, kept_nodes: Mapping[Node, str]) -> tuple[list[Te
         elif 0 < largest < SMALLEST:
             kept.append(Kept(tensor, f"values up to {largest:.4g} are below float16's normal numbers"))
         else:
-            tensor.set_constant(replace(constant, values=constant.values.astype(np.float16)))
+            tensor.set_constant(Constant(constant.values.astype(np.float16), constant.channel_scale, constant.axis))
             changed.append(tensor)
     return changed, kept

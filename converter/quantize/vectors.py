@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -44,10 +43,10 @@ def _rounded(constant: Constant, bits: int) -> Constant | None:
     if constant.channel_scale is not None:
         whole, step = _grid(np.asarray(constant.values))
         scale = np.asarray(constant.channel_scale, np.float32) * np.float32(step)
-        return replace(constant, values=whole, channel_scale=to_grid(scale, bits))
+        return Constant(whole, to_grid(scale, bits), constant.axis)
     values = np.asarray(constant.values)
     if values.dtype.kind == "f" and values.size > 1 and max(values.shape) == values.size:
-        return replace(constant, values=to_grid(values.astype(np.float32), bits))
+        return Constant(to_grid(values.astype(np.float32), bits))
     return None
 
 

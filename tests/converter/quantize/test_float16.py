@@ -3,6 +3,7 @@ import numpy as np
 import schema
 from converter.quantize import Options, quantize
 from schema import evaluate
+from schema.graph import StoredConstant
 from tests.support.float_graphs import Builder, clustered
 
 
@@ -66,3 +67,16 @@ def test_layers_that_keep_float(rng):
     reasons = {row.layer: row.reason for row in report.rows}
     assert "keep_float names it ('block/*')" in reasons["block/first"]
     assert reasons["logits"] == ""
+
+
+def test_a_graph_that_was_read_from_a_file(rng):
+    """Its kernel is decoded when it is asked for; it becomes a constant that is not."""
+    builder = Builder()
+    graph = builder.end(builder.dense(builder.input("x", None, 128), 128))
+    graph.nodes[0].inputs[1] = clustered(graph.nodes[0].inputs[1].value, 16)
+    read = schema.read(schema.write(schema.Model([graph]))).graph
+    kernel = read.nodes[0].inputs[1]
+    assert isinstance(kernel.constant, StoredConstant)
+    quantize(read, Options("float16"))
+    assert kernel.constant.values.dtype == np.float16
+    np.testing.assert_allclose(kernel.value, graph.nodes[0].inputs[1].value, rtol=1e-3)

@@ -12,7 +12,7 @@ from converter.quantize.vectors import round_vectors, to_grid
 from schema import evaluate
 from schema.coding import codecs
 from schema.errors import InputError
-from schema.graph import Constant
+from schema.graph import Constant, StoredConstant
 from tests.support.float_graphs import Builder
 
 
@@ -75,3 +75,17 @@ def test_kernels_of_many_values_keep_them(rng):
 def test_bits_that_vectors_cannot_have(bits, tmp_path):
     with pytest.raises(InputError, match="from 4 to 8"):
         converter.convert(tmp_path, vector_bits=bits)
+
+
+def test_a_graph_that_was_read_from_a_file_is_rounded_as_any_other(rng):
+    """Its kernels are decoded when they are asked for, and are rounded to constants that are not."""
+    builder = Builder()
+    graph = builder.end(builder.dense(builder.input("x", None, 128), 128))
+    kernel = graph.nodes[0].inputs[1]
+    kernel.set_constant(Constant(rng.integers(-7, 8, (128, 128)).astype(np.int8), rng.random(128).astype(np.float32)))
+    read = schema.read(schema.write(schema.Model([graph]))).graph
+    assert isinstance(read.nodes[0].inputs[1].constant, StoredConstant)
+    for each in (graph, read):
+        assert len(round_vectors(each, 6)) == 2
+    x = rng.normal(size=(3, 128)).astype(np.float32)
+    np.testing.assert_array_equal(evaluate.run(read, [x])[0], evaluate.run(graph, [x])[0])
