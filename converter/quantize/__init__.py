@@ -116,7 +116,7 @@ def _quantize_integers(graph: Graph, calibration: Any, options: Options, progres
         rows += [
             _row(part.placement, scales, rewritten, node)
             for node in part.graph.nodes
-            if node in part.placement.rules or node in part.placement.reasons
+            if node in part.placement.rules or node in part.placement.reasons.keys() - rewritten.replaced
         ]
         commit(part.graph, rewritten)
     notes = []

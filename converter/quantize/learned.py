@@ -26,10 +26,13 @@ NOT_LEARNED = "no range was learned for {}: its layer is not quantize-aware"
 
 @dataclass(frozen=True)
 class Learned:
-    """parameters: of tensors, in the dtype that they were learned for. int16s: of tensors as int16, that follow."""
+    """parameters: of tensors, in the dtype that they were learned for. carried: of what loops carry, as int16, which
+    follows from them. steps: of int8 numbers, as int16 ones.
+    """
 
     parameters: Mapping[Tensor, tuple[np.dtype, Quantization]] = field(default_factory=dict)
-    int16s: Mapping[Tensor, Quantization] = field(default_factory=dict)
+    carried: Mapping[Tensor, Quantization] = field(default_factory=dict)
+    steps: Mapping[Tensor, Quantization] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.parameters)
@@ -39,7 +42,7 @@ class Learned:
         found = self.parameters.get(tensor)
         if found is not None and found[0] == dtype:
             return found[1]
-        return self.int16s.get(tensor) if dtype == INT16 else None
+        return self.carried.get(tensor, self.steps.get(tensor)) if dtype == INT16 else None
 
     def moved(self, graph: Graph, tensor: Tensor) -> Quantization | None:
         """What was learned for the tensor as int16, or for one whose numbers are moved into it."""
@@ -58,15 +61,19 @@ class Learned:
             seen.add(source)
         return None
 
+    def and_carried(self, known: Mapping[Tensor, Quantization]) -> Learned:
+        """With more that loops carry."""
+        return replace(self, carried={**self.carried, **known})
+
     def widened(self, int16: Set[Node], graph: Graph) -> Learned:
         """With int8 numbers as int16 ones of the same steps, where nodes other than these make them."""
         own = {tensor for node in graph.nodes if node in int16 for tensor in node.outputs}
         narrow = {t: Quantization(q.scale, 0) for t, (dtype, q) in self.parameters.items() if dtype == INT8}
-        return replace(self, int16s={**{t: q for t, q in narrow.items() if t not in own}, **self.int16s})
+        return replace(self, steps={tensor: q for tensor, q in narrow.items() if tensor not in own})
 
     def int16(self, graph: Graph) -> set[Node]:
         """Nodes whose result was learned as int16, and those that only move such results."""
-        wide = {tensor for tensor, (dtype, _) in self.parameters.items() if dtype == INT16}
+        wide = {tensor for tensor, (dtype, _) in self.parameters.items() if dtype == INT16} | self.carried.keys()
         nodes: set[Node] = set()
         for node in graph.nodes:
             rule = RULES[INT16].get(node.op)

@@ -59,8 +59,12 @@ class Part:
         self.place(whole)
         if outer is None:
             return None
-        self.learned = replace(self.learned, int16s={**self.learned.int16s, **dict(self._learned_slots(loop, outer))})
+        self.learned = self.learned.and_carried(dict(self._learned_slots(loop, outer)))
         reasons = add_ranges(self.placement, self.learned, INT16, Observed()).reasons
+        if not reasons:
+            slots = loop_states.slots_of(loop)
+            known = [(slot, self.learned.of(self.graph.inputs[slot], INT16)) for slot in slots]
+            outer.learned = outer.learned.and_carried({loop.outputs[slot]: q for slot, q in known if q is not None})
         return next(iter(reasons.values()), None)
 
     def _learned_slots(self, loop: Node, outer: Part) -> Iterator[tuple[Tensor, Quantization]]:

@@ -20,12 +20,15 @@ from schema.quantization import Quantization
 
 @dataclass
 class Rewritten:
-    """What a graph becomes; the graph itself is not changed. linear: the quantized operands of its linear nodes."""
+    """What a graph becomes; the graph itself is not changed. linear: the quantized operands of its linear nodes.
+    replaced: FILL nodes of float32 that integers took the place of.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     linear: dict[Node, QuantizedLinear] = field(default_factory=dict)
+    replaced: set[Node] = field(default_factory=set)
 
 
 def rewrite(
@@ -180,8 +183,9 @@ class _Rewrite:
     def _remove_unread_fills(self) -> None:
         """Of float32, where all that read them became integers."""
         read = {tensor for node in self._result.nodes for tensor in node.inputs} | set(self._result.outputs)
-        unread = {fill.outputs[0] for fill in self._fills.values()} - read
+        unread = self._fills.keys() - read
         self._result.nodes = [node for node in self._result.nodes if unread.isdisjoint(node.outputs)]
+        self._result.replaced = {self._fills[tensor] for tensor in unread}
 
     def _as_learned(self, tensor: Tensor, dtype: np.dtype, wanted: Quantization) -> Tensor:
         """A float tensor, rounded first as it was while training, where that is another rounding than the wanted."""

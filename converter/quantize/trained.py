@@ -8,6 +8,7 @@ from converter.quantize import weight_only
 from converter.quantize.learned import NOT_LEARNED, Learned
 from converter.quantize.observation import Observed, derive, to_observe
 from converter.quantize.placement import Placement
+from converter.quantize.rules import INT16
 from converter.quantize.scales import Form, Range, representable
 from converter.quantize.weights import on_grid
 from schema.graph import Constant, Graph, Tensor, all_nodes
@@ -18,23 +19,24 @@ def add_ranges(placement: Placement, learned: Learned, io_dtype: np.dtype | None
     unknown: dict[Tensor, str] = {}
     while True:
         forms = to_observe(placement, io_dtype)
-        missing = [form[0] for form in forms if _range_of(learned, form) is None and form[0] not in unknown]
+        known = {form: _range_of(form, learned, placement.graph) for form in forms}
+        missing = [tensor for (tensor, _), found in known.items() if found is None and tensor not in unknown]
         if not missing:
             break
         unknown.update((tensor, NOT_LEARNED.format(f"'{tensor.name}'")) for tensor in missing)
         placement = placement.without(unknown)
     observed.unbounded.update(unknown)
-    observed.ranges.update((form, known) for form in forms if (known := _range_of(learned, form)) is not None)
+    observed.ranges.update({form: found for form, found in known.items() if found is not None})
     derive(placement, observed)
     return placement.without(observed.unbounded) if observed.unbounded else placement
 
 
-def _range_of(learned: Learned, form: Form) -> Range | None:
-    """What training rounded the tensor to, whatever its dtype was."""
+def _range_of(form: Form, learned: Learned, graph: Graph) -> Range | None:
+    """What training rounded the tensor to, whatever its dtype was, or what is moved into it."""
     own = learned.of(*form)
     if own is not None:
         return representable(own, form[1])
-    dtype, other = learned.parameters.get(form[0], (None, None))
+    dtype, other = learned.parameters.get(form[0], (INT16, learned.moved(graph, form[0])))
     return None if other is None else representable(other, dtype)
 
 
