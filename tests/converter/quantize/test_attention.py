@@ -27,6 +27,39 @@ def test_calibrated_attention_computes_integers(kind, rng):
     assert 10 * np.log10((expected**2).sum() / (error**2).sum()) > 25
 
 
+def causal(L, tokens):
+    x = L.Embedding(12, 8)(tokens)
+    return L.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True)
+
+
+def padding(L, tokens):
+    x = L.Embedding(12, 8, mask_zero=True)(tokens)
+    return L.MultiHeadAttention(2, 4)(x, x)
+
+
+def dot(L, tokens):
+    x = L.Embedding(12, 8, mask_zero=True)(tokens)
+    return L.Attention()([x, x], use_causal_mask=True)
+
+
+@pytest.mark.parametrize("method", ["int8", "int16x8"])
+@pytest.mark.parametrize("build", [causal, padding, dot])
+@pytest.mark.parametrize("kind", ["keras", "tf_keras"])
+def test_masks_leave_scores_in_integers(kind, build, method, rng):
+    """Queries that are padding themselves, whose rows let nothing in, are compared as well."""
+    keras = importlib.import_module(kind)
+    keras.utils.set_random_seed(5)
+    inputs = keras.layers.Input((6,))
+    model = keras.Model(inputs, build(keras.layers, inputs))
+    tokens = np.where(np.arange(6) < rng.integers(1, 7, (96, 1)), rng.integers(1, 12, (96, 6)), 0).astype(np.float32)
+    result = converter.convert(model, quantize=method, calibration=tokens)
+    rows = {row.op: row.dtype for row in result.report.quantization.rows}
+    assert {rows["SOFTMAX"], rows["BATCH_MATMUL"]} == {"int8" if method == "int8" else "int16"}
+    expected = np.asarray(model(tokens))
+    error = runtime.load(result.bytes)(tokens) - expected
+    assert 10 * np.log10((expected**2).sum() / (error**2).sum()) > (28 if method == "int8" else 40)
+
+
 def test_attention_that_tensorflow_quantized_has_the_integers_of_litert(rng):
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
