@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from schema import evaluate
 from schema.graph import Graph, Tensor
-from tests.converter.passes.building import Building
+from schema.inference import annotate
+from tests.converter.passes.building import Building, compare, draw
 
 Grow = Callable[[Building, Tensor], "Tensor | None"]
 
@@ -139,3 +142,17 @@ def random_graph(seed: int, steps: int) -> Graph:
     if tensors[0] in outputs:
         outputs = {b("NEG", tensors[0]): None}
     return b.end(*outputs)
+
+
+def assert_computes_the_same(graph: Graph, rng: np.random.Generator, rewrite: Callable[[Graph], Any]) -> None:
+    """Rewritten, the graph computes what it did before, of one sample and of three."""
+    annotate(graph)
+    cases = [draw(graph, rng, batch) for batch in (1, 3)]
+    with np.errstate(all="ignore"):
+        before = [evaluate.run(graph, arrays) for arrays in cases]
+        if any(not np.abs(array).max(initial=0) < 1e4 for arrays in before for array in arrays):
+            return  # numbers that outgrow float32 say nothing of the rewrites
+        rewrite(graph)
+        annotate(graph)
+        for arrays, expected in zip(cases, before, strict=True):
+            compare(evaluate.run(graph, arrays), expected, 2e-5)
