@@ -15,6 +15,7 @@ from converter.quantize.layers import Wanted
 from converter.quantize.placement import is_real, place
 from converter.quantize.rules import INT16, RULES, TYPELESS, Rule, Scales
 from schema.graph import Graph, Node, Tensor
+from schema.ops.attributes import activation_range
 
 Bounds = tuple[float, float]
 
@@ -122,7 +123,13 @@ def _bounds(body: Graph) -> dict[Tensor, Bounds]:
             (a, b), (c, d) = (_of(tensor, bounds) for tensor in node.inputs)
             with np.errstate(invalid="ignore"):
                 ends = {"ADD": [a + c, b + d], "SUB": [a - d, b - c], "MUL": [a * c, a * d, b * c, b * d]}[node.op]
-            bounds[node.outputs[0]] = ANYTHING if np.isnan(ends).any() else (min(ends), max(ends))
+            both = ANYTHING if np.isnan(ends).any() else (min(ends), max(ends))
+            least, most = activation_range(node.attributes)
+            bounds[node.outputs[0]] = float(np.clip(both[0], least, most)), float(np.clip(both[1], least, most))
+        elif node.op in ("MAXIMUM", "MINIMUM"):
+            chosen = max if node.op == "MAXIMUM" else min
+            low, high = zip(*(_of(tensor, bounds) for tensor in node.inputs), strict=True)
+            bounds[node.outputs[0]] = chosen(low), chosen(high)
         elif rule is not None and rule.scales is Scales.SHARED:
             sources = [_of(node.inputs[i], bounds) for i in rule.data_inputs(len(node.inputs))]
             both = min(low for low, _ in sources), max(high for _, high in sources)

@@ -31,6 +31,9 @@ CASES = {
     "states": handed_on,
     "masked": lambda L, x: L.Bidirectional(L.GRU(12, return_sequences=True), name="it")(L.Masking()(x)),
     "relu": lambda L, x: L.SimpleRNN(12, activation="relu", name="it")(x),
+    "hard gates": lambda L, x: L.LSTM(12, recurrent_activation="hard_sigmoid", name="it")(x),
+    "convolutions": lambda L, x: L.ConvLSTM1D(3, 3, name="it")(L.Reshape((10, 8, 1))(x)),
+    "cells": lambda L, x: L.RNN([L.LSTMCell(6), L.GRUCell(5)], name="it")(x),
 }
 
 
@@ -77,7 +80,7 @@ def assert_integers(model, x, least=TOLERANCE, **options):
 
 @pytest.mark.parametrize(
     ("kind", "case"),
-    [*(("keras", case) for case in CASES), *(("tf_keras", case) for case in ("LSTM", "GRU", "masked"))],
+    [*(("keras", case) for case in CASES), *(("tf_keras", case) for case in ("LSTM", "GRU", "masked", "hard gates"))],
 )
 def test_loops_of_recurrent_layers_have_integers_alone(kind, rng, case):
     result = assert_integers(model_of(kind, CASES[case]), samples(rng))
