@@ -30,9 +30,11 @@ class PruneCallback(KernelCallback):
     It may be of Keras 3 (on TensorFlow) or of tf_keras, nested, subclassed, of mixed precision, distributed.
 
     When `end` is reached, each kernel has exactly `round(target · n)` zeros, where n counts its weights (for blocks:
-    zero blocks and blocks; for "2:4" see there); ties in magnitude are decided by position. The sparsity of the pruned
-    kernels is in the logs as `sparsity`, for every other callback, wherever it stands in the list (under a
-    `tf.distribute` strategy with several replicas: for those after this one, and History).
+    zero blocks and blocks; for "2:4" see there); ties in magnitude are decided by position. With a NeuronPruneCallback
+    in the same training n counts the weights between neurons that stay: the target is that of what `shrink` leaves (a
+    few zeros more where neurons still go after `end`). The sparsity of the pruned kernels as they are is in the logs as
+    `sparsity`, for every other callback, wherever it stands in the list (under a `tf.distribute` strategy with several
+    replicas: for those after this one, and History).
 
     Zeros that a kernel has at the start count as pruned, as long as they are no more than its target: training that
     goes on (`initial_epoch`, `BackupAndRestore`, or simply another `fit` with this callback) keeps them.
@@ -155,6 +157,7 @@ class PruneCallback(KernelCallback):
     def _reset(self) -> None:
         super()._reset()
         self._hold_masks = MaskHolder([])
+        self._gone = 0
         self._peeks: list[BatchPeek] = []
         self._allotted: dict[str, float] | None = {}
         """Targets by kernel name; None until they are measured."""
@@ -194,6 +197,9 @@ class PruneCallback(KernelCallback):
             each.target = self._allotted[each.kernel.name]
 
     def _move(self) -> bool:
+        gone = sum(held.neurons.zeros for held in self._held if held.neurons is not None)
+        if gone != self._gone:  # fewer weights are left, of which the target is a share
+            self._gone, self._position = gone, None
         if self._allotted is None:
             if self._data is None or self._schedule.position(self._clock) is None:
                 return False

@@ -32,6 +32,7 @@ class WeightMask:
         kernel: whose it is.
         keep: `tf.Variable`, False where a weight is masked.
         holder: what masks it: the name of a callback.
+        masked: bool array, True where a weight is masked; None before `set_zeros`.
         zeros: how many weights are masked.
         size: how many weights there are.
     """
@@ -49,10 +50,10 @@ class WeightMask:
         """
         self.kernel = kernel
         self.holder = holder
+        self.masked: np.ndarray | None = None
         self.zeros = 0
         self.size = math.prod(kernel.layout.shape)
-        chain = chain_of(kernel.variable)
-        if any(isinstance(part, WeightMask) and part.holder == holder for part in (chain.parts if chain else ())):
+        if mask_of(kernel, holder) is not None:
             raise InputError(
                 f"{kernel.name} is already pruned by another {holder}: exclude it from one, or finish() one first"
             )
@@ -78,12 +79,19 @@ class WeightMask:
     def set_zeros(self, zeros: np.ndarray) -> None:
         """Masks exactly these weights from now on. They become zero with the next `hold` or update."""
         self.keep.assign(~zeros)
-        self.zeros = int(np.count_nonzero(zeros))
+        self.masked, self.zeros = zeros, int(np.count_nonzero(zeros))
 
     def detach(self) -> None:
         """Takes the mask off. Functions traced with it no longer hold zeros."""
         self.keep.assign(np.ones(self.kernel.layout.shape, bool))
         detach(self.kernel.variable, self)
+
+
+def mask_of(kernel: Kernel, holder: str) -> WeightMask | None:
+    """The mask that this holder has on a kernel."""
+    chain = chain_of(kernel.variable)
+    masks = [part for part in (chain.parts if chain else ()) if isinstance(part, WeightMask)]
+    return next((mask for mask in masks if mask.holder == holder), None)
 
 
 def _keep_variable(kernel: Kernel, model: Any, attribute: str) -> Any:
