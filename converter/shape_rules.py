@@ -68,7 +68,7 @@ def _filter(axes: str) -> Callable[[Node], Sequence[int]]:
 
 
 def _fully_connected(shapes: SymbolicShapes, node: Node, inputs: list[Sizes | None]) -> Guess | None:
-    if inputs[0] is None or not node.attributes.keep_num_dims:
+    if inputs[0] is None or not (node.attributes.keep_num_dims or len(inputs[0]) == 2):
         return None
     return (*inputs[0][:-1], None)
 

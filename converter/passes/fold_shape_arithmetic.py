@@ -2,10 +2,14 @@
 constant.
 
 One unknown dimension of a RESHAPE is what is left of the others, so that a model whose batch alone is unknown keeps
-no shape arithmetic. Sizes that stay unknown and equal a size of one of the graph's inputs are taken from that input.
+no shape arithmetic. Sizes that stay unknown and equal a size of one of the graph's inputs are taken from that input,
+and the shape of a computed tensor from one that is there in any case: Keras computes a step of masked recurrent layers
+for its shape.
 """
 
 from __future__ import annotations
+
+from itertools import takewhile
 
 import numpy as np
 
@@ -28,6 +32,8 @@ def run(graph: Graph) -> list[str]:
             changes.append(f"{layer(node)}: {node.op} of a known shape computed")
         elif _take_from_input(rewriter, shapes, node):
             changes.append(f"{layer(node)}: size taken from the model's input")
+        elif _take_from_another(rewriter, shapes, node):
+            changes.append(f"{layer(node)}: shape taken from a tensor that nothing has to compute")
     rewriter.commit()
     return changes
 
@@ -79,6 +85,27 @@ def _take_from_input(rewriter: Rewriter, shapes: SymbolicShapes, node: Node) -> 
                 bounds = [constant(f"{node.name}/{n}", np.array([v], np.int32)) for n, v in _slice(axis)]
                 rewriter.rewrite(node, inputs=[of_input, *bounds], attributes=_SHRINK)
                 return True
+    return False
+
+
+def _take_from_another(rewriter: Rewriter, shapes: SymbolicShapes, node: Node) -> bool:
+    """SHAPE(computed) -> SHAPE(of an input or of a FILL before it, of the same shape), SHAPE(FILL(dims, .)) -> dims."""
+    x = node.inputs[0] if node.op == "SHAPE" else None
+    if x is None or x in rewriter.graph.inputs:
+        return False
+    fill = rewriter.producer(x, "FILL")
+    if fill is not None:
+        dims = fill.inputs[0]
+        return dims is not None and dims.dtype == node.outputs[0].dtype and rewriter.bypass(node, dims)
+    fills = [
+        other.outputs[0]
+        for other in takewhile(lambda other: other is not node, rewriter.graph.nodes)
+        if other.op == "FILL"
+    ]
+    for tensor in (*rewriter.graph.inputs, *fills):
+        if shapes.same(tensor, x):
+            rewriter.rewrite(node, inputs=[tensor])
+            return True
     return False
 
 

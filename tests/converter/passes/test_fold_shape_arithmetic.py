@@ -75,3 +75,25 @@ def test_a_batch_is_asked_of_the_models_input(padding):
     rewritten(graph, fold_shape_arithmetic.run)
     (shape_node,) = [node for node in graph.nodes if node.op == "SHAPE"]
     assert shape_node.inputs == graph.inputs
+
+
+def test_what_is_computed_for_its_shape_alone_is_not():
+    """A step of a masked recurrent layer."""
+    b = Building()
+    x = b.x(None, 6)
+    zeros = b("FILL", b("PACK", b.batch_of(x), b.index(4), axis=0), b.normal())
+    state = b("TANH", b("ADD", b("FULLY_CONNECTED", x, b.normal(4, 6)), b("FULLY_CONNECTED", zeros, b.normal(4, 4))))
+    graph = b.end(b("FILL", shape_of(b, state), b.normal()))
+    rewritten(graph, fold_shape_arithmetic.run)
+    assert "TANH" not in names(graph)
+    assert "FULLY_CONNECTED" not in names(graph)
+
+
+def test_the_shape_of_what_is_computed_with_other_sizes_stays():
+    b = Building()
+    x = b.x(None, 6)
+    zeros = b("FILL", b("PACK", b.batch_of(x), b.index(4), axis=0), b.normal())
+    y = b("ADD", b("FULLY_CONNECTED", x, b.normal(1, 6)), b("FULLY_CONNECTED", zeros, b.normal(5, 4)))
+    graph = b.end(b("FILL", shape_of(b, y), b.normal()))
+    rewritten(graph, fold_shape_arithmetic.run)
+    assert names(graph).count("FULLY_CONNECTED") == 2
