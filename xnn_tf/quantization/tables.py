@@ -19,14 +19,14 @@ UNITS = 3 * 4096  # of the table of the logistic function
 SHORT = 32767.0
 
 
-def function_of(name: str, function: Any, steps: Any, scale_in: Any) -> Exact | None:
+def function_of(name: str, function: Any, steps: Any, scale_in: Any, mask: Any = None) -> Exact | None:
     """A function of the integers `steps` of scale `scale_in`, None where the result is what the function gives,
-    rounded. function: takes real numbers.
+    rounded. function: takes real numbers. mask: bools that say what a softmax lets in.
     """
     known: dict[str, Exact] = {
         "sigmoid": lambda scale: real(_logistic(_in_units(steps, scale_in, 0)), scale),
         "tanh": lambda scale: real(_tanh(_in_units(steps, scale_in, 1)), scale),
-        "softmax": lambda scale: real(_softmax(steps, scale_in), scale),
+        "softmax": lambda scale: real(_softmax(steps, scale_in, mask), scale),
         "gelu": lambda scale: real(_look_up(steps, _table(function, scale_in, scale)), scale),
         "relu": lambda scale: function(real(rescaled(steps, scale_in / scale), scale)),
         "relu6": lambda scale: function(real(rescaled(steps, scale_in / scale), scale)),
@@ -84,13 +84,20 @@ def _tanh(units: Any) -> Any:
     return tf.floor(result / 2.0**8)
 
 
-def _softmax(steps: Any, scale: Any) -> Any:
+def _softmax(steps: Any, scale: Any, mask: Any) -> Any:
     """Softmax.wide of schema.ops.softmax, along the last axis."""
+    let_in = None
+    if mask is not None:
+        nothing = tf.logical_not(tf.reduce_any(mask, axis=-1, keepdims=True))
+        largest = tf.reduce_max(tf.where(mask, steps, -SHORT - 1), axis=-1, keepdims=True)
+        steps, let_in = tf.where(mask, steps, largest), tf.logical_or(mask, nothing)
     exponentials, inverses = (
         tf.constant(table().astype(np.float64)) for table in (softmax.exponential_table, softmax.inverse_table)
     )
     below = rescaled(steps - tf.reduce_max(steps, axis=-1, keepdims=True), wide(scale) * (65535.0 / 10.0))
     above = _look_up(below + 32767, exponentials)
+    if let_in is not None:
+        above = tf.where(let_in, above, 0.0)
     total = tf.reduce_sum(above, axis=-1, keepdims=True)
     bits = exponent(total)
     shifted = tf.floor((total * 2.0 ** (31 - bits) + 2.0**13) / 2.0**14)

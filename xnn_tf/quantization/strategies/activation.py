@@ -33,14 +33,15 @@ class ActivationStrategy(Strategy):
         if not accepts(layer, "mask"):
             arguments.pop("mask", None)
         if slopes is None:
-            return self.output(layer.call(inputs, **arguments), training, self._exact(layer, inputs, sources[0]))
+            exact = self._exact(layer, inputs, sources[0], arguments.get("mask"))
+            return self.output(layer.call(inputs, **arguments), training, exact)
         table = TableRange(slopes, 8)
         rounded = table(tf.convert_to_tensor(slopes), training)
         exact = _parametric(inputs, rounded, sources[0], table) if self.is_wide(sources) else None
         with wrapper.swapped([(slopes, rounded)]):
             return self.output(layer.call(inputs), training, exact)
 
-    def _exact(self, layer: Any, inputs: Any, source: Any) -> Exact | None:
+    def _exact(self, layer: Any, inputs: Any, source: Any, mask: Any) -> Exact | None:
         """What the engine computes otherwise than by rounding the result once."""
         if source is None or source.bits != self.ranges["output"].bits:
             return None
@@ -53,7 +54,17 @@ class ActivationStrategy(Strategy):
         name = name_of_layer(layer)
         if source.bits != 16 or name is None:
             return None
-        return function_of(name, layer.call, whole(inputs, scale), scale)
+        if mask is None:
+            return function_of(name, layer.call, whole(inputs, scale), scale)
+        return _masked_softmax(layer, whole(inputs, scale), scale, tf.cast(mask, tf.bool))
+
+
+def _masked_softmax(layer: Any, steps: Any, scale: Any, mask: Any) -> Exact | None:
+    """Keras 3 gives 0 where the mask lets in nothing, tf_keras the same number to all."""
+    exact = function_of("softmax", None, steps, scale, mask)
+    if exact is None or hasattr(layer, "robust_masking"):
+        return exact
+    return lambda output: tf.where(mask, exact(output), 0.0)
 
 
 def _parametric(inputs: Any, slopes: Any, source: Any, table: Any) -> Exact:

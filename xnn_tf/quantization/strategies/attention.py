@@ -15,14 +15,16 @@ from xnn_tf.quantization.strategies.weights_only import accepts
 from xnn_tf.quantization.strategy import Strategy, register_strategy
 from xnn_tf.quantization.tables import function_of
 
+MASKED = -1e9
+"""In the place of scores that do not count; Keras has it as well."""
 RANGES = ("query", "key", "value", "scores", "context", "output")
 
 
 @register_strategy
 class AttentionStrategy(Strategy):
-    """Rounds query, key and value behind their projections, scores before they are scaled, their softmax to the
-    specification's range (while training too, since it is multiplied again), its products with the values, and the
-    result. Behind a mask the softmax itself is computed in float32. The wrapper takes its tensors as a list.
+    """Rounds query, key and value behind their projections, scores before they are scaled and masked, their softmax to
+    the specification's range (while training too, since it is multiplied again), its products with the values, and the
+    result. The wrapper takes its tensors as a list.
     """
 
     def build_layer(self, layer: Any, shape: Any) -> None:
@@ -60,19 +62,31 @@ class AttentionStrategy(Strategy):
         k = project("key", layer._key_dense, key, of_key)
         v = project("value", layer._value_dense, value, of_value)
         scores = join("scores", layer._dot_product_equation, k, q, (ranges["key"], ranges["query"]))
-        known, factor, softmax = ranges["probabilities"], 1.0 / float(layer._key_dim) ** 0.5, None
-        if mask is None and self.settings.activations == 16:
-            scale, _ = scale_of(ranges["scores"])
-            softmax = function_of("softmax", None, whole(scores, scale), wide(scale) * wide(tf.constant(factor)))
-        probabilities = _rounded(layer._masked_softmax(scores * factor, mask), known, softmax)
+        known = ranges["probabilities"]
+        self._gives_scores = bool(arguments.get("return_attention_scores"))
+        probabilities = self._softmax(layer, scores, _expanded(layer, mask, scores))
         dropped = layer._dropout_layer(probabilities, training=training)
         context = join("context", layer._combine_equation, dropped, v, (known, ranges["value"]))
         of_context = ranges["context"]
         if getattr(layer, "_use_gate", False):
             context, of_context = self._gated(wrapper, query, of_query, context, training), ranges["gated"]
-        self._gives_scores = bool(arguments.get("return_attention_scores"))
         y, exact = projected(wrapper, layer._output_dense, context, (of_context, ranges["output"]), training)
         return (y, probabilities) if self._gives_scores else self.output(y, training, exact)
+
+    def _softmax(self, layer: Any, scores: Any, mask: Any) -> Any:
+        """The rounded softmax of scaled scores that the mask lets in; where it lets in nothing, all count alike."""
+        factor, exact = 1.0 / float(layer._key_dim) ** 0.5, None
+        if self.settings.activations == 16 and len(layer._attention_axes) == 1:
+            scale, _ = scale_of(self.ranges["scores"])
+            unit = wide(scale) * wide(tf.constant(factor))
+            exact = function_of("softmax", None, whole(scores, scale), unit, mask)
+        scaled = scores * factor
+        if mask is not None:
+            scaled = tf.where(mask, scaled, MASKED)
+        probabilities = _rounded(layer._softmax(scaled), self.ranges["probabilities"], exact)
+        if mask is not None and _leaves_zeros(layer, self._gives_scores):
+            probabilities = tf.where(mask, probabilities, 0.0)
+        return probabilities
 
     def _gated(self, wrapper: Any, query: Any, of_query: Any, context: Any, training: bool) -> Any:
         layer, ranges = wrapper.layer, self.ranges
@@ -98,6 +112,22 @@ def _fixed(function: str, bits: int) -> FixedRange:
     return found
 
 
+def _expanded(layer: Any, mask: Any, scores: Any) -> Any:
+    """The mask as it broadcasts against scores, which have heads besides; None for none."""
+    if mask is None:
+        return None
+    for _ in range(len(scores.shape) - len(mask.shape)):
+        mask = tf.expand_dims(mask, -2 * len(layer._attention_axes) - 1)
+    return tf.cast(mask, tf.bool)
+
+
+def _leaves_zeros(layer: Any, gives_scores: bool) -> bool:
+    """Whether the layer gives 0 where its mask lets in nothing: Keras 3 does, unless it computes the softmax together
+    with the products.
+    """
+    return hasattr(layer, "_flash_attention") and (gives_scores or layer._dropout > 0 or len(layer._attention_axes) > 1)
+
+
 def _rounded(x: Any, known: FixedRange, exact: Exact | None) -> Any:
     """x in the range's steps, while training too."""
     return rounded(x, *known.ends(), known.bits, True, exact)
@@ -120,12 +150,13 @@ def _build_projections(layer: Any, query: Any, value: Any, key: Any = None) -> N
 def _mask(layer: Any, query: Any, value: Any, key: Any, arguments: dict[str, Any]) -> Any:
     """What the layer makes of the masks of its inputs and of those that it is given, None where nothing is masked.
 
-    It looks for them at the tensors in tf_keras, in its arguments in Keras 3.
+    It looks for them at the tensors in tf_keras, in its arguments in Keras 3, which gives the wrapper none beside a
+    tensor `attention_mask`.
     """
     compute = layer._compute_attention_mask
     given = {name: arguments.get(name) for name in ("attention_mask", "use_causal_mask")}
     given["use_causal_mask"] = bool(given["use_causal_mask"])
-    masks = arguments.get("mask") or []
+    masks = arguments.get("mask") or [getattr(tensor, "_keras_mask", None) for tensor in (query, value, key)]
     if not accepts(layer, "query_mask"):
         for tensor, mask in zip((query, value, key), masks):  # noqa: B905
             if mask is not None:
