@@ -95,8 +95,8 @@ def has_learned(graph: Graph) -> bool:
 
 def lift(graph: Graph) -> Learned:
     """Take the pairs out of the graph. A tensor that is rounded in several ways keeps the pairs of all but the first,
-    which then are nodes like others. What only moves such a tensor's numbers has its parameters: the passes move
-    reshapes behind the rounding, and a reshape of what a float layer made stays float.
+    which then are nodes whose results have the ranges of these. What only moves such a tensor's numbers has its
+    parameters: the passes move reshapes behind the rounding, and a reshape of what a float layer made stays float.
     """
     parameters: dict[Tensor, tuple[np.dtype, Quantization]] = {}
     replaced: dict[Tensor, Tensor] = {}
@@ -108,6 +108,8 @@ def lift(graph: Graph) -> Learned:
         if parameters.setdefault(source, found) == found:
             replaced.update((node.outputs[0], source) for node in dequantizes)
             gone.update((quantize, *dequantizes))
+        else:
+            parameters.update((node.outputs[0], found) for node in dequantizes)
     for node in graph.nodes:
         node.inputs = [replaced.get(tensor, tensor) for tensor in node.inputs]
     graph.nodes = [node for node in graph.nodes if node not in gone]

@@ -69,6 +69,7 @@ class _Rewrite:
         self._own: dict[Tensor, Tensor] = {}  # what float tensors are in the new graph, where they are made
         self._converted: dict[tuple, Tensor] = {}  # and in other dtypes and scales
         self._float: set[Tensor] = set()  # float tensors that exist in the new graph
+        self._again: set[Tensor] = set()  # integers of pairs that are nodes
         self._constants: dict[tuple, Tensor] = {}
         fills = [node for node in placement.graph.nodes if node.op == "FILL" and is_real(node.outputs[0])]
         self._fills = {node.outputs[0]: node for node in fills if node.inputs[1].is_constant}  # type: ignore[union-attr]
@@ -83,7 +84,10 @@ class _Rewrite:
                 result.inputs.append(tensor)
         for node in graph.nodes:
             rule = self._placement.rules.get(node)
-            result.nodes.append(self._keep(node) if rule is None else self._quantize(node, rule))
+            if rule is not None:
+                result.nodes.append(self._quantize(node, rule))
+            elif not self._rounds_again(node):
+                result.nodes.append(self._keep(node))
         for i, tensor in enumerate(graph.outputs):
             if not is_real(tensor) or tensor.is_constant:
                 result.outputs.append(tensor)
@@ -96,6 +100,20 @@ class _Rewrite:
         return result
 
     # ---- nodes ----
+
+    def _rounds_again(self, node: Node) -> bool:
+        """Whether the node is of a pair that rounds to another range what is integers already (see `learned.lift`).
+        Integers are then made of integers, and what reads the pair's result reads these.
+        """
+        source = node.inputs[0] if node.inputs else None
+        if node.op == "QUANTIZE" and source in self._own:
+            self._result.nodes.append(Node("QUANTIZE", [self._own[source]], node.outputs, node.attributes, node.name))
+            self._again.update(node.outputs)
+            return True
+        if node.op == "DEQUANTIZE" and source in self._again:
+            self._own[node.outputs[0]] = source
+            return True
+        return False
 
     def _keep(self, node: Node) -> Node:
         """A node that stays as it is."""

@@ -63,6 +63,31 @@ def test_learned_ranges_make_an_integer_file(rng, tmp_path, bits, weight_bits, d
         assert np.abs(tensor.value).max() == 2 ** (weight_bits - 1) - 1
 
 
+def test_a_result_that_two_layers_round_to_ranges_of_their_own(rng, tmp_path):
+    """Its integers have the first range, and integers of the second are made of them: all layers are integers."""
+
+    class Two(Net):
+        @tf.function(input_signature=[tf.TensorSpec([None, 6], tf.float32, "x")])
+        def __call__(self, x):
+            y = tf.nn.relu(fake(x, -3.0, 3.0) @ self.kernels[0])
+            first = fake(fake(y, 0.0, 5.0) @ self.kernels[1], -9.0, 9.0)
+            return first, fake(fake(y, 0.0, 2.0) @ self.kernels[1][:, ::-1], -5.0, 5.0)
+
+    net = Two(rng)
+    result = converter.convert(saved(net, tmp_path / "net"))
+    ops = [node.op for node in result.report.graph.nodes]
+    assert ops.count("QUANTIZE") == 2 and ops.count("DEQUANTIZE") == 2
+    assert {row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"} == {"int8"}
+    x = rng.normal(size=(200, 6)).astype(F)
+    (first, second), expected = runtime.load(result.bytes)(x).values(), net(x)
+    assert np.abs(first - expected[0].numpy()).max() <= 1.01 * 18 / 255
+    # Rounding twice moves each of ten inputs by half a step of 5/255 at most beside what training rounds.
+    weights = np.abs(net.kernels[1].numpy()[:, ::-1]).sum(axis=0)
+    assert (np.abs(second - expected[1].numpy()) <= weights * 5 / 255 + 10 / 255).all()
+    clear = np.abs(second - expected[1].numpy()) < 0.5 * 10 / 255
+    assert clear.mean() > 0.8, clear.mean()
+
+
 def test_a_layer_without_learned_range_stays_float_and_says_so(rng, tmp_path):
     net = Net(rng, rounds=False)
     result = converter.convert(saved(net, tmp_path / "net"))
