@@ -1,0 +1,31 @@
+"""The command of the compression figures, with few epochs and into a folder of the test's own."""
+
+import json
+import sys
+
+import pytest
+
+from benchmarks import compression
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shared")
+def test_a_row_of_the_quick_net(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(compression, "QUICK", (*compression.QUICK[:2], 1))
+    monkeypatch.setattr(compression, "RESULTS", tmp_path / "compression.json")
+    monkeypatch.setattr(compression, "TABLE", tmp_path / "COMPRESSION.md")
+    made = []
+    measured = compression.run
+    monkeypatch.setattr(compression, "run", lambda *arguments: made.append(measured(*arguments)) or made[-1])
+    monkeypatch.setattr(sys, "argv", ["compression.py", "--quick"])
+    compression.main()
+    (row,) = made
+    assert row.bytes <= 1.05 * row.size and row.base_bytes > 30 * row.bytes
+    assert 0.97 < row.base_test < 1 and row.test > 0.5
+    assert f"{row.bytes:,}" in capsys.readouterr().out and not list(tmp_path.iterdir())  # nothing is kept
+
+    monkeypatch.setattr(compression, "run", lambda *arguments: row)
+    monkeypatch.setattr(sys, "argv", ["compression.py", "--net", row.net, "--sizes", str(row.size)])
+    compression.main()
+    assert json.loads((tmp_path / "compression.json").read_text()) == [json.loads(json.dumps(vars(row)))]
+    assert f"{row.bytes:,}" in (tmp_path / "COMPRESSION.md").read_text()
