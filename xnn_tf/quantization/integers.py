@@ -87,16 +87,21 @@ class Products:
 
     def requantized(self, scale: Any) -> Any:
         """The result, before the fused activation, for a scale of the output."""
-        sums, largest = self.integers(), self.largest
+        sums = self.integers()
         if self.factor is not None:
-            sums, largest = sums * tf.sign(wide(self.factor)), largest * tf.abs(self.factor)
+            sums = sums * tf.sign(wide(self.factor))
+        ratio, bias = self.in_steps(scale)
+        sums = sums if bias is None else sums + bias
+        return real(half_away(sums * ratio) if self.once else by_short_multiplier(sums, ratio), scale)
+
+    def in_steps(self, scale: Any) -> tuple[Any, Any]:
+        """(what one of the sums is in steps of the output, the bias as such an integer or None)."""
+        largest = self.largest if self.factor is None else self.largest * tf.abs(self.factor)
         weights = tf.cast(wide(largest) / wide(tf.maximum(self.most, 1.0)), tf.float32)
         # A channel without weights is its bias: as the converter has it, in steps of 1/256 of the output's.
         unit = tf.where(weights > SMALLEST, wide(self.scale_in) * wide(weights), wide(scale) / 256)
-        if self.bias is not None:
-            sums = sums + half_away(wide(self.bias) / wide(tf.cast(unit, tf.float32)))
-        ratio = unit / wide(scale)
-        return real(half_away(sums * ratio) if self.once else by_short_multiplier(sums, ratio), scale)
+        bias = None if self.bias is None else half_away(wide(self.bias) / wide(tf.cast(unit, tf.float32)))
+        return unit / wide(scale), bias
 
 
 def mean_of(total: Any, count: int, scale_in: Any) -> Exact:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from xnn_tf.quantization.fake_quantize import fake_quantize, in_place_of, scale_and_zero_point
@@ -55,6 +57,8 @@ class FixedRange:
     Nothing is rounded to the range while training: a loss cannot take the logarithm of a probability of 0.
     """
 
+    is_learned = False
+
     def __init__(self, low: float, high: float, bits: int):
         self.bits = bits
         step = (high - low) / 2**bits
@@ -63,6 +67,8 @@ class FixedRange:
 
     def ends(self) -> tuple[Any, Any]:
         return tf.constant(self._ends[0], tf.float32), tf.constant(self._ends[1], tf.float32)
+
+    ends_in_training = ends
 
     def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
         if not training:
@@ -101,11 +107,11 @@ class TrainedRange:
 
     def __init__(self, owner: Any, name: str, settings: Settings):
         self.bits = settings.activations
-        self._learned = settings.ranges == "learned"
+        self.is_learned = settings.ranges == "learned"
         self._momentum = settings.momentum
-        self.low = owner.add_range_end(f"{name}_low", self._learned)
-        self.high = owner.add_range_end(f"{name}_high", self._learned)
-        self._batches = None if self._learned else owner.add_counter(f"{name}_batches")
+        self.low = owner.add_range_end(f"{name}_low", self.is_learned)
+        self.high = owner.add_range_end(f"{name}_high", self.is_learned)
+        self._batches = None if self.is_learned else owner.add_counter(f"{name}_batches")
 
     def ends(self) -> tuple[Any, Any]:
         low, high = tf.convert_to_tensor(self.low), tf.convert_to_tensor(self.high)
@@ -116,12 +122,15 @@ class TrainedRange:
             self._follow(x)
         elif is_observing():
             self._widen(x)
-        low, high = self.ends()
-        if not self._learned:
-            low, high = tf.stop_gradient(low), tf.stop_gradient(high)
-        elif training:
-            low, high = _slowed(low), _slowed(high)
+        low, high = self.ends_in_training() if training or not self.is_learned else self.ends()
         return rounded(x, low, high, self.bits, training, exact)
+
+    def ends_in_training(self) -> tuple[Any, Any]:
+        """`ends`, with the gradient that they have while training."""
+        low, high = self.ends()
+        if self.is_learned:
+            return slowed(low), slowed(high)
+        return tf.stop_gradient(low), tf.stop_gradient(high)
 
     def _widen(self, x: Any) -> None:
         for end, seen, wider in ((self.low, tf.reduce_min(x), tf.minimum), (self.high, tf.reduce_max(x), tf.maximum)):
@@ -141,11 +150,53 @@ class TrainedRange:
             end.assign(tf.where(_unknown(end), seen, old + weight * (seen - old)))
 
 
+class PowerRange(TrainedRange):
+    """Of 16 bits, in steps of a power of two: the engine adds such numbers without rounding, and reads its tables of
+    sigmoid and tanh without rescaling. Up to one of the bits is spent for that.
+
+    least: the range reaches at least so far, a power of two.
+    """
+
+    def __init__(self, owner: Any, name: str, settings: Settings, least: float):
+        super().__init__(owner, name, replace(settings, activations=16))
+        self._least = least
+
+    def ends(self) -> tuple[Any, Any]:
+        _, reached = super().ends()
+        known = tf.stop_gradient(reached)
+        powers = tf.constant(2.0 ** np.arange(-24, 25), tf.float32)
+        beyond = powers >= tf.maximum(known * (1 - 2.0**-16), self._least)
+        power = tf.reduce_min(tf.where(beyond, powers, tf.constant(2.0**25)))
+        high = power * (1 - 2.0**-15) + (reached - known)  # NaN while unknown
+        return -high, high
+
+    def follow(self, *seen: Any) -> None:
+        """Let it follow what these tensors had, together."""
+        ends = [end for x in seen for end in (tf.reduce_min(x), tf.reduce_max(x))]
+        self._follow(tf.stack(ends))
+
+
+class DoubledRange:
+    """Twice another one: of the difference of two numbers that are in it."""
+
+    def __init__(self, of: TrainedRange):
+        self.bits, self.is_learned, self._of = of.bits, of.is_learned, of
+
+    def ends(self) -> tuple[Any, Any]:
+        return tuple(2 * end for end in self._of.ends())
+
+    def ends_in_training(self) -> tuple[Any, Any]:
+        return tuple(2 * end for end in self._of.ends_in_training())
+
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
+        return rounded(x, *self.ends(), self.bits, training, exact)
+
+
 def _unknown(end: Any) -> Any:
     return tf.math.is_nan(tf.convert_to_tensor(end))
 
 
-def _slowed(end: Any) -> Any:
+def slowed(end: Any) -> Any:
     """The same number, with LEARNED_RATE of its gradient."""
     return LEARNED_RATE * end + tf.stop_gradient(end - LEARNED_RATE * end)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 from xnn_tf.quantization.plan import Group
@@ -28,8 +29,10 @@ class Rebuild:
         self._layers: dict[int, Any] = {}
         self._pairs: list[tuple[Any, Any]] = []
         self._used: set[str] = set()
+        self._int16: set[Ref] = set()
 
     def run(self, groups: list[Group]) -> Any:
+        self._int16 = _read_as_int16(groups)
         for tensor, ref in zip(self._trace.graph.inputs, self._trace.inputs, strict=True):
             name = getattr(tensor, "name", "input").split(":")[0]
             self._tensors[ref] = self._keras.Input(
@@ -95,7 +98,10 @@ class Rebuild:
                 return tensor
             name = self._unique(f"{ROUNDING}{self._names[value]}")
             identity = self._keras.layers.Activation("linear", name=f"{name}_identity")
-            wrapper = wrapper_of(identity, RoundingStrategy(self._recipe.settings()), name=name)
+            settings = self._recipe.settings()
+            if value in self._int16:
+                settings = replace(settings, activations=16)
+            wrapper = wrapper_of(identity, RoundingStrategy(settings), name=name)
             self._rounded[value] = wrapper(tensor)
         return self._rounded[value]
 
@@ -127,6 +133,17 @@ class Rebuild:
             candidate = f"{name}_{number}"
         self._used.add(candidate)
         return candidate
+
+
+def _read_as_int16(groups: list[Group]) -> set[Ref]:
+    """What only layers read that take int16."""
+    wide: set[Ref] = set()
+    others: set[Ref] = set()
+    for group in groups:
+        strategy = group.strategy
+        takes = strategy is not None and strategy.input_settings(group.call.layer).activations == 16
+        (wide if takes else others).update(group.call.inputs())
+    return wide - others
 
 
 def _copy(layer: Any, name: str | None = None) -> Any:

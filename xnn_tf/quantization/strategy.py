@@ -61,6 +61,10 @@ class Strategy:
         """Of what the layer inside gives."""
         return layer.compute_output_shape(shape)
 
+    def input_settings(self, layer: Any) -> Settings:
+        """How inputs are rounded that nothing rounded before."""
+        return self.settings
+
     def build(self, wrapper: Any, shapes: list[tuple[int | None, ...]]) -> None:
         """Make ranges and other variables. wrapper.layer is built already. shapes: of the inputs."""
 

@@ -94,6 +94,8 @@ class WrapperBehaviour:
 
     def _build(self, shapes: list[Any]) -> None:
         """Weights of this wrapper, after those of the layers inside."""
+        from xnn_tf.quantization.ranges import TrainedRange
+
         strategy, state = self._strategy, self._state
         for kernel in find_kernels(self.layer):
             layout = kernel.layout
@@ -110,7 +112,7 @@ class WrapperBehaviour:
         for index, own in enumerate(self._quantize_inputs):
             name = f"input_{index}"
             if own:
-                strategy.add_range(self, name)
+                strategy.ranges[name] = TrainedRange(self, name, strategy.input_settings(self.layer))
             state.own.append(strategy.ranges.get(name))
         strategy.build(self, shapes)
 

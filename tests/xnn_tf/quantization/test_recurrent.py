@@ -1,4 +1,4 @@
-"""Quantize-aware recurrent layers, and their file: matrix products in integers, in loops too."""
+"""Quantize-aware recurrent layers, and their file: int16 inside of loops."""
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ CASES = {
     "initial state": encoder_and_decoder,
     "dropout": lambda L, x: L.LSTM(5, dropout=0.3, recurrent_dropout=0.3, name="it")(x),
     "unrolled": lambda L, x: L.LSTM(5, unroll=True, name="it")(x),
+    "relu": lambda L, x: L.SimpleRNN(5, activation="relu", name="it")(x),
 }
 
 
@@ -42,9 +43,9 @@ def test_the_file_computes_what_training_did(keras, rng, case):
     y = np.cumsum(x, 1)[:, :, :3]
     qat = trained(keras, model, x, y if len(model.output_shape) == 3 else y[:, -1])
     result = assert_file_agrees(qat, x, 0.98)
-    linear = [row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"]
-    # Behind masks Keras takes the shape of a step's results from one before the loop.
-    assert len(linear) >= 3 and (set(linear) == {"int8"} or case == "masked")
+    rows = result.report.quantization.rows
+    assert {row.dtype for row in rows if row.op == "FULLY_CONNECTED"} == {"int16", "int8"}
+    assert {row.dtype for row in rows if row.op in ("ADD", "MUL", "SUB", "LOGISTIC", "TANH", "WHILE")} <= {"int16"}
     assert np.array_equal(xnn_tf.integer_forward(qat)(x), runtime.load(result.bytes)(x))
 
 
@@ -63,7 +64,7 @@ def test_calibration_is_near_the_float_model(keras, rng):
     model, x = model_with(keras, "both directions"), data(rng)
     expected = model.predict(x, verbose=0)
     error = xnn_tf.quantize_aware(model, calibration=x).predict(x, verbose=0) - expected
-    assert 10 * np.log10((expected**2).sum() / (error**2).sum()) > 25
+    assert 10 * np.log10((expected**2).sum() / (error**2).sum()) > 30
 
 
 @pytest.mark.parametrize("case", ["LSTM", "both directions"])
@@ -73,6 +74,6 @@ def test_an_exported_folder_computes_what_the_model_does(keras, rng, case, tmp_p
     qat.export(str(tmp_path / "folder"))
     result = converter.convert(tmp_path / "folder")
     linear = {row.dtype for row in result.report.quantization.rows if row.op == "FULLY_CONNECTED"}
-    assert linear == {"int8"}
+    assert linear == {"int8", "int16"}
     found = runtime.load(result.bytes)(x)
     np.testing.assert_array_equal(found, xnn_tf.integer_forward(qat)(x))

@@ -53,11 +53,8 @@ def _exact(kind: str, layer: Any, inputs: Sequence[Any], sources: Sequence[Any],
     scales = [scale_of(source)[0] for source in sources]
     steps = [whole(x, scale) for x, scale in zip(inputs, scales, strict=True)]
     if kind in ("Add", "Subtract"):
-        # tensorflow/lite/kernels/add.cc: both in fine steps of one scale, for which they get 15 bits more.
-        twice = 2 * wide(tf.maximum(*scales))
-        a, b = (rescaled(each * 2.0**15, wide(scale) / twice) for each, scale in zip(steps, scales, strict=True))
-        both, fine = a + b if kind == "Add" else a - b, twice / 2.0**15
-        return lambda scale: activation(real(rescaled(both, fine / wide(scale)), scale))
+        total = sum_of(inputs, sources, 1 if kind == "Add" else -1)
+        return lambda scale: activation(total(scale))
     if kind == "Multiply":
         product = product_of(inputs, sources)
         return lambda scale: activation(product(scale))
@@ -69,6 +66,16 @@ def _exact(kind: str, layer: Any, inputs: Sequence[Any], sources: Sequence[Any],
         unit = scales[0] * scales[1]
         return lambda scale: real(by_short_multiplier(whole(layer.call(inputs), unit), wide(unit) / wide(scale)), scale)
     return None
+
+
+def sum_of(summands: Sequence[Any], sources: Sequence[Any], sign: int = 1) -> Exact:
+    """a + b, or a - b, of int16 numbers (tensorflow/lite/kernels/add.cc): both in fine steps of one scale, for which
+    they get 15 bits more. sources: their ranges.
+    """
+    scales = [scale_of(source)[0] for source in sources]
+    twice = 2 * wide(tf.maximum(*scales))
+    a, b = (rescaled(whole(x, scale) * 2.0**15, wide(scale) / twice) for x, scale in zip(summands, scales, strict=True))
+    return lambda scale: real(rescaled(a + sign * b, twice / 2.0**15 / wide(scale)), scale)
 
 
 def product_of(factors: Sequence[Any], sources: Sequence[Any]) -> Exact:

@@ -60,13 +60,13 @@ def _times(
     training: bool,
 ) -> Result:
     """steps: of the kernel, as they broadcast against it. fine: the same against the result."""
-    source = ranges[0]
+    source, target = ranges
     result = multiply(x, kernel)
     if source is None:
         return with_bias(result, bias, None, training, None)
     scale, _ = scale_of(source)
     step, products = scale * fine, None
-    if are_wide(*ranges):
+    if target.bits == 16:  # int8 numbers become int16 ones of the same steps
 
         def integers() -> Any:
             return multiply(whole(x, scale), whole(kernel, steps))
