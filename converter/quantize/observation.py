@@ -14,7 +14,7 @@ from converter.quantize.execution import Execution, LoopExecution
 from converter.quantize.loop_states import unchanged
 from converter.quantize.moments import Moments
 from converter.quantize.placement import Placement, is_real
-from converter.quantize.rules import INT8, Scales
+from converter.quantize.rules import INT8, INT16, Scales
 from converter.quantize.scales import Form, Range, constant_range, representable
 from schema import inference
 from schema.errors import CalibrationError
@@ -28,6 +28,7 @@ MEMORY = 1 << 28  # bytes of activations that are held at once
 DERIVED = (Scales.SHARED, Scales.FIXED, Scales.CARRIED)
 EXPONENTIAL = ("SOFTMAX", "LOG_SOFTMAX")
 COARSEST = 4.0  # a step between exponents that only masking with a huge negative number gives
+LARGEST_WIDE = 40_000.0  # beyond it a step of int16 takes more than the 15 bits that LOGISTIC and TANH have for it
 WIDE_OBSERVER = "minmax"
 """Of int16, which has bits enough for all values that are seen."""
 NOT_FINITE = "its values are not finite on the calibration data"
@@ -89,12 +90,10 @@ def derive(placement: Placement, observed: Observed) -> None:
         if rule.scales not in (Scales.SHARED, Scales.FIXED):
             continue
         sources = [(tensor, rule.dtype) for _, tensor in placement.data(node)]
-        if node.op in EXPONENTIAL and sources[0] in observed.ranges:
-            low, high = observed.ranges[sources[0]]
-            if high - low > COARSEST * (np.iinfo(rule.dtype).max - np.iinfo(rule.dtype).min):
-                observed.unbounded[sources[0][0]] = (
-                    f"values from {low:.4g} to {high:.4g}, as masks make them, need more bits"
-                )
+        if sources[0] in observed.ranges:
+            reason = _too_coarse(node.op, rule.dtype, *observed.ranges[sources[0]])
+            if reason is not None:
+                observed.unbounded[sources[0][0]] = reason
         reasons = [observed.unbounded[tensor] for tensor, _ in sources if tensor in observed.unbounded]
         results = [(tensor, rule.dtype) for tensor in node.outputs]
         if rule.fixed is not None:
@@ -105,6 +104,15 @@ def derive(placement: Placement, observed: Observed) -> None:
             ranges = [constant_range(f[0]) if f[0].is_constant else observed.ranges[f] for f in sources]
             whole = min(low for low, _ in ranges), max(high for _, high in ranges)
             observed.ranges.update(dict.fromkeys(results, whole))
+
+
+def _too_coarse(op: str, dtype: np.dtype, low: float, high: float) -> str | None:
+    """Why integers of this range are no operand of an exponential function, None where they are."""
+    if op in EXPONENTIAL and high - low > COARSEST * (np.iinfo(dtype).max - np.iinfo(dtype).min):
+        return f"values from {low:.4g} to {high:.4g}, as masks make them, need more bits"
+    if op in ("LOGISTIC", "TANH") and dtype == INT16 and max(-low, high) > LARGEST_WIDE:
+        return f"values from {low:.4g} to {high:.4g} are too large for int16 {op}"
+    return None
 
 
 def batch_size(graph: Graph, tensors: Iterable[Tensor]) -> int:

@@ -267,3 +267,16 @@ def test_slopes_that_are_computed(rng):
     data = [{"x": images(rng, 8, 8, 4), "slopes": np.linspace(-1, 1, 4, dtype=np.float32)}]
     reasons = {row.layer: row.reason for row in quantize(graph, Options("int16x8"), data).rows}
     assert reasons == {"conv": "", "prelu": "its slopes are computed, not constant", "end": ""}
+
+
+@pytest.mark.parametrize("op", ["LOGISTIC", "TANH"])
+def test_numbers_that_the_tables_cannot_scale_stay_float(rng, op):
+    builder = Builder()
+    scores = builder.dense(builder.input("x", None, 8), 8, name="scores")
+    large = builder.node("MUL", scores, builder.constant(3e4), name="large")
+    graph = builder.end(builder.dense(builder.node(op, large, name="gate"), 4, name="y"))
+    data = rng.normal(0, 1, (16, 8)).astype(np.float32)
+    expected = evaluate.run(graph, [data])[0]
+    reasons = {row.layer: row.reason for row in quantize(graph, Options("int16x8"), data).rows}
+    assert f"too large for int16 {op}" in reasons["gate"] and reasons["y"] == ""
+    assert signal_to_noise(expected, evaluate.run(graph, [data])[0]) > 35
