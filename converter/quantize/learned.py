@@ -101,11 +101,12 @@ def lift(graph: Graph) -> Learned:
     parameters: dict[Tensor, tuple[np.dtype, Quantization]] = {}
     replaced: dict[Tensor, Tensor] = {}
     gone: set[Node] = set()
+    zeros = {node.outputs[0] for node in graph.nodes if _fills_zeros(node)}  # of any range, as one initial state is
     for quantize, dequantizes in _pairs(graph):
         source = replaced.get(quantize.inputs[0], quantize.inputs[0])
         (integers,) = quantize.outputs
         found = integers.dtype, integers.quantization
-        if parameters.setdefault(source, found) == found:
+        if parameters.setdefault(source, found) == found or source in zeros:
             replaced.update((node.outputs[0], source) for node in dequantizes)
             gone.update((quantize, *dequantizes))
         else:
@@ -118,6 +119,11 @@ def lift(graph: Graph) -> Learned:
         if node.op in MOVING and node.inputs[0] in parameters:
             parameters.setdefault(node.outputs[0], parameters[node.inputs[0]])
     return Learned(parameters)
+
+
+def _fills_zeros(node: Node) -> bool:
+    value = node.inputs[1] if node.op == "FILL" else None
+    return value is not None and value.is_constant and not value.value.any()  # type: ignore[union-attr]
 
 
 def _pairs(graph: Graph):

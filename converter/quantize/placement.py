@@ -106,14 +106,17 @@ def _weights_obstacle(node: Node, rule: Rule) -> str | None:
 
 
 class _Neighbours:
-    """producer: of each tensor. consumers: the nodes that read its values."""
+    """producer: of each tensor. consumers: the nodes that read its values. Without those that are neither float nor
+    integer themselves: conversions between the two, and constants that are filled in when running.
+    """
 
     def __init__(self, graph: Graph):
-        self.producer = {tensor: node for node in graph.nodes for tensor in node.outputs}
+        made = [node for node in graph.nodes if node.op != "DEQUANTIZE" and not _is_constant_fill(node)]
+        self.producer = {tensor: node for node in made for tensor in node.outputs}
         self.consumers: dict[Tensor, list[Node]] = {}
         for node in graph.nodes:
             for tensor in node.inputs:
-                if tensor is not None and node.op not in TYPELESS:
+                if tensor is not None and node.op not in TYPELESS and node.op != "QUANTIZE":
                     self.consumers.setdefault(tensor, []).append(node)
 
     def makers(self, placement: Placement, node: Node) -> list[Node]:
@@ -122,6 +125,11 @@ class _Neighbours:
 
     def users(self, node: Node) -> list[Node]:
         return [user for tensor in node.outputs for user in self.consumers.get(tensor, [])]
+
+
+def _is_constant_fill(node: Node) -> bool:
+    value = node.inputs[1] if node.op == "FILL" else None
+    return value is not None and value.is_constant
 
 
 def _spread_float(placement: Placement, neighbours: _Neighbours) -> None:

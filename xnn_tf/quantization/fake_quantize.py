@@ -84,11 +84,22 @@ def scale_and_zero_point(low: Any, high: Any, bits: int) -> tuple[Any, Any]:
     """What FakeQuant makes of a range (fake_quant_ops_functor.h, Nudge), the zero point as of signed integers. Scalars
     of float32, no gradient.
     """
-    low, high = tf.stop_gradient(low), tf.stop_gradient(high)
-    first, last = float(bits == 16), float(2**bits - 1)
-    scale = quotient(high - low, last - first)
+    first, last = _ends_of(bits)
+    scale = scale_between(low, high, bits)
+    low = tf.stop_gradient(low)
     zero_point = tf.clip_by_value(tf.floor(first - low / scale + 0.5), first, last)
     return scale, zero_point - float(2 ** (bits - 1))
+
+
+def scale_between(low: Any, high: Any, bits: int) -> Any:
+    """The scale alone."""
+    first, last = _ends_of(bits)
+    return quotient(tf.stop_gradient(high) - tf.stop_gradient(low), last - first)
+
+
+def _ends_of(bits: int) -> tuple[float, float]:
+    """The lowest and the highest of FakeQuant's integers, which count from 0."""
+    return float(bits == 16), float(2**bits - 1)
 
 
 def round_bias(bias: Any, steps: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from xnn_tf.quantization.fake_quantize import fake_quantize, in_place_of, scale_and_zero_point
+from xnn_tf.quantization.fake_quantize import fake_quantize, in_place_of, scale_and_zero_point, scale_between
 from xnn_tf.quantization.integers import Exact, half_away, real
 from xnn_tf.quantization.observing import is_observing
 from xnn_tf.quantization.settings import Settings
@@ -35,7 +35,7 @@ class Range(Protocol):
 
 def rounded(x: Any, low: Any, high: Any, bits: int, training: bool, exact: Exact | None) -> Any:
     """x in steps of the range's 8 or 16 bits."""
-    scale, _ = scale_and_zero_point(low, high, bits)
+    scale = scale_between(low, high, bits)
     if bits == 16:
         # FakeQuant itself misses some, as 16 bits leave float32 few to tell ties by, and it has no -32768.
         steps = half_away((tf.stop_gradient(x) if exact is None else exact(scale)) / scale)
@@ -78,7 +78,20 @@ class FixedRange:
         # Tables of int16 are off by more than a step, but not near the ends, where rounding would stop gradients.
         low, high = self.ends()
         inside = tf.minimum(x - low, high - x) > NEAR_END
-        return in_place_of(x, tf.where(inside, exact(scale_and_zero_point(low, high, self.bits)[0]), x))
+        return in_place_of(x, tf.where(inside, exact(scale_between(low, high, self.bits)), x))
+
+
+class SettledRange:
+    """Another one as it is: worked out once for all that is rounded to it, which does not move it."""
+
+    def __init__(self, of: Range):
+        self.bits, self._ends = of.bits, of.ends()
+
+    def ends(self) -> tuple[Any, Any]:
+        return self._ends
+
+    def __call__(self, x: Any, training: bool, exact: Exact | None = None) -> Any:
+        return rounded(x, *self._ends, self.bits, training, exact)
 
 
 class TableRange:

@@ -16,10 +16,11 @@ import tensorflow as tf
 from schema.ops import interpolated_table
 from xnn_tf.quantization.fake_quantize import quotient
 from xnn_tf.quantization.integers import Products, half_away, real, whole, wide
-from xnn_tf.quantization.ranges import FixedRange, scale_of
+from xnn_tf.quantization.observing import is_observing
+from xnn_tf.quantization.ranges import FixedRange, SettledRange, scale_of
 from xnn_tf.quantization.strategies.functions import FIXED
 from xnn_tf.quantization.strategies.products import times_matrix
-from xnn_tf.quantization.tables import UNITS, function_of
+from xnn_tf.quantization.tables import UNITS
 
 BELOW = {"sigmoid": 0.0, "tanh": 1.0}
 """Functions that the engine has a table for, and how far their results reach below zero."""
@@ -61,10 +62,12 @@ class Arithmetic(Protocol):
 
 
 class Outside:
-    """Of training: what the file computes."""
+    """Of training: what the file computes. Ranges are worked out before the loop, unless they widen in it."""
 
-    def __init__(self, ranges: Ranges):
+    def __init__(self, ranges: Ranges, names: Sequence[str]):
         self._range = ranges
+        if not is_observing():
+            self._range = {name: SettledRange(ranges(name)) for name in names}.__getitem__
 
     def known(self, name: str, x: Any) -> Any:
         return self._range(name)(x, False)
@@ -101,8 +104,7 @@ class Outside:
             return y
         if part not in BELOW:
             return source(y, False)
-        scale, _ = scale_of(source)
-        return result_range(part)(y, False, function_of(part, FUNCTIONS[part], whole(x, scale), scale))
+        return result_range(part)(y, False, lambda scale: _in_table(x, part))
 
 
 class InTraining:
@@ -251,6 +253,13 @@ def _looked_up(x: Any, parts: Sequence[str]) -> Any:
         return y, lambda upstream: upstream * ((y + below) * (1 - y))
 
     return found(x)
+
+
+def _in_table(x: Any, part: str) -> Any:
+    """A function of x by the engine's table, without a gradient; of anything while ranges are unknown."""
+    end = FARTHEST / UNITS
+    known = tf.where(tf.math.is_nan(x), 0.0, tf.clip_by_value(x, -end, end))
+    return tf.gather(tf.constant(_table(part)), tf.cast(known * float(UNITS) + (FARTHEST + 0.5), tf.int32))
 
 
 @cache

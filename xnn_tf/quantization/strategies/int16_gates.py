@@ -42,7 +42,7 @@ class Int16Gates(Cell):
     def __init__(self, layer: Any, wrapper: Any, ranges: Any, state: Any, training: bool):
         super().__init__(layer, wrapper, ranges, state, training)
         self._function = function_name(layer.cell.activation)
-        self._arithmetic: Arithmetic = Outside(ranges)
+        self._arithmetic: Arithmetic = Outside(ranges, _names(layer))
         if training:
             exact = wrapper.strategy.settings.activations == 16
             self._arithmetic = self._rounding = InTraining(ranges, _names(layer), exact)
