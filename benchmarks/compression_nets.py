@@ -27,7 +27,7 @@ class Net:
         epochs: by recipe.
         optimizer, learning_rate: of fine-tuning; the same for all recipes.
         weight_decay: by recipe, of fine-tuning (decoupled; Loshchilov and Hutter 2019): Han et al. (2015) retrain with
-            an L2 penalty; with a teacher in the loss it does not help.
+            an L2 penalty. `xqueeze` has none (benchmarks/NOTES.md tells of trials).
         flip, shift: the augmentation that the base model was trained with.
         sizes: by recipe, bytes that files are to have; the first one is that of the issue's bar.
         held_out: training images by which choices are made.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from converter.quantize.layers import Wanted
-from converter.quantize.placement import is_real
+from converter.quantize.placement import is_constant_fill, is_real
 from converter.quantize.rules import INT8, INT16, RULES, TYPELESS, Scales
 from schema.graph import Graph, Node, Tensor, nested
 from schema.quantization import Quantization
@@ -122,8 +122,7 @@ def lift(graph: Graph) -> Learned:
 
 
 def _fills_zeros(node: Node) -> bool:
-    value = node.inputs[1] if node.op == "FILL" else None
-    return value is not None and value.is_constant and not value.value.any()  # type: ignore[union-attr]
+    return is_constant_fill(node) and not node.inputs[1].value.any()  # type: ignore[union-attr]
 
 
 def _pairs(graph: Graph):

@@ -111,7 +111,7 @@ class _Neighbours:
     """
 
     def __init__(self, graph: Graph):
-        made = [node for node in graph.nodes if node.op != "DEQUANTIZE" and not _is_constant_fill(node)]
+        made = [node for node in graph.nodes if node.op != "DEQUANTIZE" and not is_constant_fill(node)]
         self.producer = {tensor: node for node in made for tensor in node.outputs}
         self.consumers: dict[Tensor, list[Node]] = {}
         for node in graph.nodes:
@@ -127,7 +127,8 @@ class _Neighbours:
         return [user for tensor in node.outputs for user in self.consumers.get(tensor, [])]
 
 
-def _is_constant_fill(node: Node) -> bool:
+def is_constant_fill(node: Node) -> bool:
+    """Whether it fills in a number that is known."""
     value = node.inputs[1] if node.op == "FILL" else None
     return value is not None and value.is_constant
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converter.quantize.moments import Moments
-from converter.quantize.placement import Placement, is_real
+from converter.quantize.placement import Placement, is_constant_fill, is_real
 from converter.quantize.rules import INT8, TYPELESS, Rule, Scales
 from converter.quantize.scales import ActivationScales, constant_range, parameters
 from converter.quantize.weights import QuantizedLinear, quantize_linear
@@ -71,8 +71,8 @@ class _Rewrite:
         self._float: set[Tensor] = set()  # float tensors that exist in the new graph
         self._again: set[Tensor] = set()  # integers of pairs that are nodes
         self._constants: dict[tuple, Tensor] = {}
-        fills = [node for node in placement.graph.nodes if node.op == "FILL" and is_real(node.outputs[0])]
-        self._fills = {node.outputs[0]: node for node in fills if node.inputs[1].is_constant}  # type: ignore[union-attr]
+        fills = [node for node in placement.graph.nodes if is_constant_fill(node)]
+        self._fills = {node.outputs[0]: node for node in fills if is_real(node.outputs[0])}
 
     def run(self) -> Rewritten:
         graph, result = self._placement.graph, self._result

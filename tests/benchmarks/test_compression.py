@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks import compression
+from benchmarks.compression_table import bytes_at
 
 
 @pytest.mark.slow
@@ -29,3 +30,11 @@ def test_a_row_of_the_quick_net(monkeypatch, tmp_path, capsys):
     compression.main()
     assert json.loads((tmp_path / "compression.json").read_text()) == [json.loads(json.dumps(vars(row)))]
     assert f"{row.bytes:,}" in (tmp_path / "COMPRESSION.md").read_text()
+
+
+def test_bytes_at_an_accuracy_of_a_curve():
+    curve = [(80.0, 1000.0), (90.0, 4000.0), (89.0, 9000.0), (91.0, 16000.0)]
+    assert bytes_at(85.0, curve) == (pytest.approx(2000), False)
+    assert bytes_at(90.0, curve) == (pytest.approx(4000), False)
+    assert bytes_at(90.5, curve) == (pytest.approx(12000), False)  # from 9,000, which needs not do worse than 4,000
+    assert bytes_at(79.0, curve) == (1000.0, True) and bytes_at(91.1, curve) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import tensorflow as tf
 from xnn_tf.quantization.strategy import Strategy
 
 
-class Cell:
+class Cell(ABC):
     """One call of the layer, with its rounded weights.
 
     range: the range of a name. state: the first of the states, for its shape.
@@ -32,23 +33,23 @@ class Cell:
         self.step = getattr(self, f"_{type(layer).__name__.lower()}")
 
     @classmethod
+    @abstractmethod
     def add_ranges(cls, strategy: Strategy, wrapper: Any, layer: Any, prefix: str) -> None:
         """Give the strategy those that calls need, their names behind the prefix."""
-        raise NotImplementedError
 
     def begin(self, states: list[Any]) -> list[Any]:
         """The states that the layer begins with, as steps take them."""
         return states
 
+    @abstractmethod
     def of_inputs(self, x: Any, source: Any) -> Any:
         """What the inputs contribute to all steps. source: the range of x, which is (batch, time, features)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def see(self, every: Any, projected: Any, states: list[Any]) -> None:
         """Let the ranges follow what the steps had. every: their results, in the order of the steps. projected:
         `of_inputs`. states: the first ones.
         """
-        raise NotImplementedError
 
     def result(self, y: Any) -> Any:
         """The layer's result, of what steps gave."""
